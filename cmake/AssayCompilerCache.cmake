@@ -1,0 +1,20 @@
+# Puts ccache before the compiler where it is found and the user named no launcher. Paths below the
+# source folder are hashed relative to it, so that a second checkout gets hits from the first.
+if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(ASSAY_CCACHE ccache)
+  if(ASSAY_CCACHE)
+    set(settings CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+    if(NOT DEFINED ENV{CCACHE_DIR})
+      if(DEFINED ENV{ASSAY_CACHE} AND NOT "$ENV{ASSAY_CACHE}" STREQUAL "")
+        set(cache "$ENV{ASSAY_CACHE}")
+      elseif(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+        set(cache "$ENV{XDG_CACHE_HOME}/assay")
+      else()
+        set(cache "$ENV{HOME}/.cache/assay")
+      endif()
+      list(APPEND settings CCACHE_DIR=${cache}/ccache)
+    endif()
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${settings} ${ASSAY_CCACHE})
+  endif()
+endif()
