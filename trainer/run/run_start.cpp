@@ -1,0 +1,189 @@
+#include "trainer/run/run_start.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "checkpoints/layout.h"
+#include "trainer/config/config_io.h"
+#include "trainer/run/run_folder.h"
+
+namespace assay::run {
+namespace {
+
+bool is_given(const std::vector<std::string>& given, std::string_view key) {
+  return std::find(given.begin(), given.end(), key) != given.end();
+}
+
+bool is_same_path(const std::string& left, const std::string& right) {
+  std::error_code left_error;
+  std::error_code right_error;
+  const auto a = std::filesystem::weakly_canonical(left, left_error);
+  const auto b = std::filesystem::weakly_canonical(right, right_error);
+  return !left_error && !right_error && a == b;
+}
+
+std::string differences_text(const std::vector<config::FieldDifference>& differences) {
+  std::vector<std::string> lines;
+  for (const config::FieldDifference& difference : differences) {
+    lines.push_back(cat(difference.key, ": ", difference.before, " there, ", difference.after, " now"));
+  }
+  return join(lines, "; ");
+}
+
+std::vector<config::FieldDifference> binding_differences(const config::RunConfig& stored,
+                                                         const config::RunConfig& wanted) {
+  auto differences = config::config_differences(stored, wanted);
+  std::erase_if(differences, [](const config::FieldDifference& difference) {
+    return difference.role == config::FieldRole::kFree;
+  });
+  return differences;
+}
+
+// Fresh command on a folder that holds a run already.
+RunStart meet_existing_run(const config::RunConfig& wanted) {
+  const std::string& run_dir = wanted.output_dir;
+  RunStart start;
+  start.config = wanted;
+  if (wanted.overwrite_output_dir) {
+    start.notes.push_back(cat("overwriting the run in ", run_dir));
+    return start;
+  }
+  if (!path_exists(join_path(run_dir, kConfigFile))) {
+    throw ConfigError(cat("--output_dir ", quoted(run_dir),
+                          " holds checkpoints or logs of a run but no config.json. Fix: choose another folder, "
+                          "or --overwrite_output_dir to replace that run"));
+  }
+  const config::RunConfig stored = read_config(run_dir);
+  const auto differences = binding_differences(stored, wanted);
+  if (!differences.empty()) {
+    throw ConfigError(cat("--output_dir ", quoted(run_dir), " holds a run of another configuration (",
+                          differences_text(differences),
+                          "). Fix: choose another folder, --resume_from_checkpoint auto to go on with "
+                          "that run, or --overwrite_output_dir to replace it"));
+  }
+  const auto result = read_result(run_dir);
+  if (result && result->status == "completed") {
+    start.kind = StartKind::kComplete;
+    start.notes.push_back(cat("already complete: step ", result->final_step, " reached (", run_dir, ")"));
+    return start;
+  }
+  throw ConfigError(cat("--output_dir ", quoted(run_dir), " holds an incomplete run of this configuration",
+                        result ? cat(" (step ", result->final_step, ", ", result->stop_reason, ")") : "",
+                        ". Fix: --resume_from_checkpoint auto to go on, or --overwrite_output_dir to start anew"));
+}
+
+RunStart decide_fresh(const config::RunConfig& wanted) {
+  if (holds_run(wanted.output_dir)) return meet_existing_run(wanted);
+  RunStart start;
+  start.config = wanted;
+  return start;
+}
+
+std::string folder_for_request(const config::ParsedArguments& arguments) {
+  const std::string& request = arguments.config.resume_from_checkpoint;
+  if (request != "auto" && request != "latest") return "";
+  if (arguments.config.output_dir.empty()) {
+    throw ConfigError(cat("--resume_from_checkpoint ", request,
+                          " needs the run's folder. Fix: add --output_dir DIR"));
+  }
+  return arguments.config.output_dir;
+}
+
+void refuse_changes(const config::RunConfig& stored, const config::RunConfig& wanted) {
+  const std::vector<std::string> allowed = config::allowed_changes(wanted);
+  auto differences = binding_differences(stored, wanted);
+  std::erase_if(differences, [&](const config::FieldDifference& difference) {
+    return difference.role != config::FieldRole::kIdentity || difference.key == "schedule.total_steps" ||
+           is_given(allowed, difference.key);
+  });
+  if (differences.empty()) return;
+  std::vector<std::string> keys;
+  for (const auto& difference : differences) keys.push_back(difference.key);
+  throw ConfigError(cat("a resume must not change ", differences_text(differences),
+                        ". Fix: leave the option out, or --allow_config_change ", join(keys, ","),
+                        " if another run is what you want"));
+}
+
+// The horizon is fixed at the first start; a new one is taken only where the old one has ended.
+int64_t resumed_horizon(const config::RunConfig& wanted, bool is_horizon_given,
+                        const checkpoints::TrainerState& trainer) {
+  const int64_t stored = trainer.schedule_total_steps;
+  if (!is_horizon_given || !wanted.schedule.total_steps || *wanted.schedule.total_steps == stored) {
+    return stored;
+  }
+  if (stored == 0) return 0;  // the schedule never falls
+  const bool is_at_end = trainer.updates >= stored;
+  const std::vector<std::string> allowed = config::allowed_changes(wanted);
+  if (is_at_end || is_given(allowed, "schedule.total_steps")) return *wanted.schedule.total_steps;
+  throw ConfigError(cat("schedule.total_steps is ", stored, " in this run (update ", trainer.updates,
+                        "), ", *wanted.schedule.total_steps,
+                        " now. Fix: leave it out, or --allow_config_change schedule.total_steps"));
+}
+
+RunStart decide_resume(std::span<const std::string> words, const config::ParsedArguments& first) {
+  const std::string run_dir = folder_for_request(first);
+  const std::string& request = first.config.resume_from_checkpoint;
+  if (request == "auto" && (!holds_run(run_dir) || has_never_saved(run_dir))) {
+    RunStart start;
+    start.config = config::parse_train_arguments(words).config;
+    start.notes.push_back(holds_run(run_dir)
+                              ? cat("auto: the run in ", run_dir, " ended before its first save; starting at step 0")
+                              : cat("auto: no run in ", run_dir, "; starting at step 0"));
+    if (path_exists(join_path(run_dir, kConfigFile))) {
+      refuse_changes(read_config(run_dir), start.config);
+    }
+    return start;
+  }
+  RunStart start;
+  start.kind = StartKind::kResume;
+  const checkpoints::ResumeChoice choice = checkpoints::choose_resume(request, run_dir);
+  for (const std::string& skipped : choice.skipped) start.notes.push_back(cat("skipped ", skipped));
+  if (!choice.path) {
+    throw CheckpointError(cat("--resume_from_checkpoint ", request, ": no valid checkpoint in ",
+                              quoted(run_dir), ", which holds a run. Fix: restore a checkpoint, or start in another folder"));
+  }
+  start.checkpoint = checkpoints::open_checkpoint(*choice.path);
+  start.source_run_dir = parent_path(start.checkpoint->path);
+  const config::RunConfig stored =
+      config::config_from_json(start.checkpoint->trainer.config_json,
+                               join_path(start.checkpoint->path, checkpoints::kTrainerStateFile));
+  config::ParsedArguments resumed = config::parse_train_arguments(words, &stored);
+  refuse_changes(stored, resumed.config);
+  start.schedule_total_steps =
+      resumed_horizon(resumed.config, is_given(resumed.given, "schedule.total_steps"),
+                      start.checkpoint->trainer);
+  if (start.schedule_total_steps > 0) resumed.config.schedule.total_steps = start.schedule_total_steps;
+  start.is_same_folder = !is_given(resumed.given, "output_dir") ||
+                         is_same_path(resumed.config.output_dir, start.source_run_dir);
+  if (start.is_same_folder) resumed.config.output_dir = start.source_run_dir;
+  start.config = resumed.config;
+  if (!start.is_same_folder && holds_run(start.config.output_dir) &&
+      !start.config.overwrite_output_dir) {
+    throw ConfigError(cat("--output_dir ", quoted(start.config.output_dir),
+                          " holds another run. Fix: choose an empty folder for the resumed run, or resume "
+                          "with --resume_from_checkpoint auto --output_dir ", start.config.output_dir));
+  }
+  start.notes.push_back(cat("resuming from ", start.checkpoint->path, " (step ",
+                            start.checkpoint->trainer.step, ")"));
+  return start;
+}
+
+}  // namespace
+
+RunStart decide_start(std::span<const std::string> words, bool is_restart) {
+  config::ParsedArguments first = config::peek_train_arguments(words);
+  if (is_restart && !is_given(first.given, "resume_from_checkpoint") &&
+      !first.config.output_dir.empty()) {
+    first.config.resume_from_checkpoint = "auto";
+  }
+  if (!first.config.resume_from_checkpoint.empty()) return decide_resume(words, first);
+  config::RunConfig wanted = config::parse_train_arguments(words).config;
+  if (wanted.output_dir.empty()) wanted.output_dir = cat("runs/", utc_compact(), "-", wanted.model.name);
+  return decide_fresh(wanted);
+}
+
+}  // namespace assay::run
