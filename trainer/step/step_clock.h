@@ -1,0 +1,53 @@
+// Times the phases of a step on one timeline: the host clock on a CPU, events of the compute stream
+// on CUDA (so a host wait counts only while that stream is idle). Never synchronises on the way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+
+#include "trainer/metrics/step_record.h"
+
+namespace assay::step {
+
+enum class Phase { kDataWait, kH2d, kForward, kBackward, kComm, kOptimizer, kCheckpoint, kOther };
+
+// The marks of one step. Consecutive marks bound intervals; what no phase claims is `other`.
+// Main thread only.
+class StepMarks {
+ public:
+  struct Mark {
+    Phase phase;                     // of the interval that ends here
+    double host_seconds = 0;
+    std::unique_ptr<c10::Event> event;
+  };
+  std::vector<Mark> marks;
+};
+
+class StepClock {
+ public:
+  explicit StepClock(const c10::Device& device);
+  // Starts a step where the last one ended (the first: now).
+  void begin_step();
+  // Ends the interval since the last mark and books it to `phase`.
+  void mark(Phase phase);
+  // The step's marks, to be read once the device has passed them (one step late on CUDA).
+  StepMarks end_step();
+
+ private:
+  void push(Phase phase);
+  c10::Device device_;
+  StepMarks current_;
+};
+
+struct StepTimes {
+  double time_ms = 0;
+  metrics::PhaseTimes phases;
+};
+// Blocks until the device has passed the last mark.
+StepTimes read_times(StepMarks& marks);
+
+}  // namespace assay::step

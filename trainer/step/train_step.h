@@ -1,0 +1,64 @@
+// One optimizer step, readable top to bottom: micro-batches forward and backward, clip, update.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "data/loader.h"
+#include "trainer/config/run_config.h"
+#include "trainer/metrics/step_record.h"
+#include "trainer/step/device_batch.h"
+#include "trainer/step/step_clock.h"
+#include "trainer/step/train_state.h"
+
+namespace assay::step {
+
+// What a step leaves behind before its numbers have arrived from the device.
+struct PendingStep {
+  metrics::StepRecord record;        // all but loss, grad_norm and times
+  // Host (pinned with CUDA), float64: loss, grad_norm, is_nonfinite, then each parameter's norm.
+  at::Tensor numbers;
+  StepMarks marks;
+  int64_t epoch = 0;                 // of the step's samples
+  std::vector<int64_t> ids;          // this rank's samples, in order
+};
+
+struct ResolvedStep {
+  metrics::StepRecord record;
+  bool is_nonfinite = false;         // the update was not applied
+  std::string nonfinite_gradient;    // name of the first parameter with one; empty if none
+};
+
+// Main thread only. Borrows configuration and sampler.
+class TrainStep {
+ public:
+  TrainStep(const config::RunConfig& config, const data::SampleSpec& spec,
+            const data::Sampler& sampler, const c10::Device& device);
+
+  // Takes the next step's micro-batches and applies one update to `state`. Loss and gradient are
+  // sums over valid targets divided once by the step's global count. No synchronisation with a
+  // CUDA device. A non-finite loss or gradient leaves weights and optimizer as they were; whoever
+  // resolves the step must then stop, since counters and schedule have moved on.
+  PendingStep run(TrainState& state, data::DataLoader& loader, StepClock& clock);
+
+  // Waits for the step's numbers and fills in its record.
+  ResolvedStep resolve(const TrainState& state, PendingStep& pending) const;
+
+ private:
+  at::Tensor forward_backward(TrainState& state, const DeviceBatch& moved, double valid_targets,
+                              StepClock& clock) const;
+  at::Tensor clip_and_update(TrainState& state, const at::Tensor& loss, double learning_rate) const;
+  void advance(TrainState& state, const data::StepWindow& window, PendingStep& pending) const;
+
+  const config::RunConfig& config_;
+  const data::Sampler& sampler_;
+  c10::Device device_;
+  BatchMover mover_;
+  SlotKeeper slots_;
+  int64_t tokens_per_sample_;        // 0 for images
+};
+
+}  // namespace assay::step
