@@ -1,0 +1,63 @@
+// The trainer program: `assay-train train ...`, started by `assay train`, by launchers and by the
+// harness.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fault_points.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "trainer/config/config_io.h"
+#include "trainer/launch/rank_env.h"
+#include "trainer/run/stop_signal.h"
+#include "trainer/train_command.h"
+
+namespace {
+
+int dispatch(const std::vector<std::string>& command, const assay::launch::RankEnv& rank_env) {
+  const std::vector<std::string> words(command.begin() + 1, command.end());
+  if (!words.empty() && words.front() == "--version") {
+    std::fputs(assay::trainer::trainer_version_text().c_str(), stdout);
+    return 0;
+  }
+  if (words.empty() || words.front() != "train") {
+    throw assay::ConfigError(assay::cat("usage: assay-train train [CONFIG.json] [options] [key=value ...]; got ",
+                                        words.empty() ? "nothing" : assay::quoted(words.front())));
+  }
+  const std::vector<std::string> train_words(words.begin() + 1, words.end());
+  const assay::config::ParsedArguments peeked = assay::config::peek_train_arguments(train_words);
+  if (peeked.is_help || peeked.is_print_config) {
+    const std::string text =
+        peeked.is_help ? assay::config::train_help()
+                       : assay::config::config_to_json(assay::config::parse_train_arguments(train_words).config);
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  assay::Logger log({.level = assay::log_level_from_environment(),
+                     .rank = static_cast<int>(rank_env.rank),
+                     .is_terminal_quiet = rank_env.rank != 0,
+                     .file = ""});
+  return assay::trainer::run_train_command(train_words, command, rank_env, log);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string error_file;
+  try {
+    assay::run::install_stop_signals();
+    assay::arm_faults_from_environment();
+    const assay::launch::RankEnv rank_env =
+        assay::launch::resolve_rank_env([](const char* name) { return std::getenv(name); });
+    error_file = rank_env.error_file;
+    return dispatch({argv, argv + argc}, rank_env);
+  } catch (const std::exception& error) {
+    const std::string message = assay::describe_exception(error);
+    std::fprintf(stderr, "assay: %s\n", message.c_str());
+    assay::launch::write_error_file(error_file, message);
+    return static_cast<int>(assay::exit_code_of(error));
+  }
+}

@@ -1,0 +1,171 @@
+#include "trainer/training_loop.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fault_points.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "checkpoints/writer.h"
+#include "trainer/config/config_io.h"
+#include "trainer/metrics/ids_ledger.h"
+#include "trainer/metrics/metrics_writer.h"
+#include "trainer/metrics/progress.h"
+#include "trainer/run/stop_signal.h"
+#include "trainer/step/evaluate.h"
+#include "trainer/step/step_clock.h"
+#include "trainer/step/train_step.h"
+
+namespace assay::trainer {
+namespace {
+
+int64_t host_rss_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t total_pages = 0;
+  int64_t resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+class TrainingLoop {
+ public:
+  TrainingLoop(const LoopContext& context, step::TrainState& state)
+      : context_(context),
+        config_(context.config),
+        state_(state),
+        train_step_(context.config, context.data.train->spec(), context.sampler, context.device),
+        clock_(context.device),
+        metrics_(context.config.output_dir, {.first_step = state.counters.step,
+                                              .has_tensorboard = context.config.tensorboard}),
+        progress_({.first_step = state.counters.step,
+                   .target_step = context.target_steps,
+                   .logging_steps = context.config.logging_steps,
+                   .unit = is_token_data() ? "tokens" : "samples"},
+                  context.log) {
+    if (config_.log_sample_ids) ledger_.emplace(config_.output_dir, 0);
+  }
+
+  LoopResult run() {
+    context_.loader.start(state_.position);
+    while (state_.counters.step < context_.target_steps) {
+      step::PendingStep current = train_step_.run(state_, context_.loader, clock_);
+      if (pending_) finish_pending();  // one step late on CUDA: never waits for the newest step
+      pending_.emplace(std::move(current));
+      const int signal = run::requested_stop_signal();
+      if (!context_.device.is_cuda() || signal != 0 || is_due_now()) finish_pending();
+      fault_point("train.step_end");
+      if (is_eval_due()) evaluate_now();
+      if (is_save_due() || signal != 0) save_now();
+      if (signal != 0 && state_.counters.step < context_.target_steps) {
+        result_.stop_signal = signal;
+        break;
+      }
+    }
+    progress_.finish();
+    return result_;
+  }
+
+ private:
+  bool is_token_data() const {
+    return context_.data.train->spec().feature_type == data::FeatureType::kInt64;
+  }
+  bool is_last_step() const { return state_.counters.step >= context_.target_steps; }
+  bool is_save_due() const {
+    const int64_t interval = config_.checkpoint.save_steps;
+    return is_last_step() || (interval > 0 && state_.counters.step % interval == 0);
+  }
+  bool is_eval_due() const {
+    if (context_.data.eval->size() == 0) return false;
+    return is_last_step() || (config_.eval_steps > 0 && state_.counters.step % config_.eval_steps == 0);
+  }
+  bool is_due_now() const { return is_save_due() || is_eval_due(); }
+
+  void finish_pending() {
+    step::ResolvedStep resolved = train_step_.resolve(state_, *pending_);
+    metrics::StepRecord& record = resolved.record;
+    record.memory.host_rss_bytes = host_rss_bytes();
+    if (result_.startup_seconds == 0) result_.startup_seconds = process_age_seconds();
+    if (ledger_) ledger_->append(record.step, pending_->epoch, pending_->ids);
+    pending_.reset();
+    epochs_done_ = record.epoch;
+    metrics_.append(record);
+    progress_.step_done(record);
+    state_.last_loss = record.loss;
+    if (resolved.is_nonfinite) stop_on_nonfinite(record, resolved.nonfinite_gradient);
+  }
+
+  [[noreturn]] void stop_on_nonfinite(const metrics::StepRecord& record, const std::string& parameter) {
+    metrics_.sync();
+    throw DivergedError(cat(
+        "step ", record.step, " (rank 0): loss is ", record.loss, ", gradient norm ", record.grad_norm,
+        parameter.empty() ? "" : cat(", first non-finite gradient in ", parameter),
+        "; the update was not applied. Fix: resume from the newest checkpoint with a lower "
+        "--learning_rate, --max_grad_norm 1, or without --bf16"));
+  }
+
+  void evaluate_now() {
+    metrics::EvalRecord record =
+        step::evaluate(state_, *context_.data.eval, config_, context_.device);
+    record.epoch = epochs_done_;
+    metrics_.append(record);
+    if (std::isfinite(record.loss) && (!state_.best || record.loss < state_.best->loss)) {
+      state_.best = checkpoints::BestEvaluation{record.step, record.loss};
+    }
+    context_.log.info(cat("step ", record.step, ": held-out loss ", record.loss, ", accuracy ",
+                          record.accuracy, " over ", record.samples, " samples (best loss ",
+                          state_.best ? state_.best->loss : record.loss, " at step ",
+                          state_.best ? state_.best->step : record.step, ")"));
+    clock_.mark(step::Phase::kOther);
+  }
+
+  void save_now() {
+    metrics_.sync();
+    if (ledger_) ledger_->sync();
+    result_.state_digest = save_checkpoint(context_, state_);
+    clock_.mark(step::Phase::kCheckpoint);
+  }
+
+  const LoopContext& context_;
+  const config::RunConfig& config_;
+  step::TrainState& state_;
+  step::TrainStep train_step_;
+  step::StepClock clock_;
+  metrics::MetricsWriter metrics_;
+  std::optional<metrics::IdsLedger> ledger_;
+  metrics::Progress progress_;
+  std::optional<step::PendingStep> pending_;
+  double epochs_done_ = 0;
+  LoopResult result_;
+};
+
+}  // namespace
+
+std::string save_checkpoint(const LoopContext& context, const step::TrainState& state) {
+  const step::HostState host = step::capture(state, context.config, context.device);
+  const checkpoints::CommitResult saved = checkpoints::commit_checkpoint({
+      .run_dir = context.config.output_dir,
+      .parts = host.parts,
+      .world_size = 1,
+      .config_digest = config::identity_digest(context.config),
+      .data_digest = context.data.digest,
+      .versions = context.versions,
+      .save_total_limit = context.config.checkpoint.save_total_limit,
+      .keep_paths = {},
+  });
+  context.log.info(cat("saved ", saved.path, " (", bytes_text(saved.bytes), ", ",
+                       duration_text(saved.seconds), ")"));
+  for (const std::string& path : saved.deleted) context.log.info(cat("removed old ", path));
+  return saved.state_digest;
+}
+
+LoopResult run_training(const LoopContext& context, step::TrainState& state) {
+  return TrainingLoop(context, state).run();
+}
+
+}  // namespace assay::trainer
