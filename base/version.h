@@ -5,8 +5,11 @@
 
 namespace assay {
 
-// One line, e.g. "assay 0.1.0 (1f3a..., Release, GNU 12.2.0)".
+// "0.1.0".
 std::string version_string();
+
+// "GNU 12.2.0, Release".
+std::string build_compiler();
 
 // The 40 digits of the commit, with "-dirty" if tracked files differed; "unknown" outside git.
 std::string git_commit();
@@ -16,5 +19,8 @@ std::string build_libtorch_version();
 
 // The CUDA that LibTorch was built for, e.g. "13.0"; "" in a build without CUDA.
 std::string build_cuda_version();
+
+// The NCCL of the build's headers, e.g. "2.28.9"; "" in a build without CUDA.
+std::string build_nccl_version();
 
 }  // namespace assay

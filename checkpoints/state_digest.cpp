@@ -62,12 +62,11 @@ std::string rng_lines(std::vector<RankState> ranks) {
   return text;
 }
 
+// Without the best evaluation: how often a run evaluates is no part of its state.
 std::string counter_lines(const TrainerState& state) {
-  std::string text = cat("step ", state.step, "\nupdates ", state.updates, "\nskipped ",
-                         state.skipped, "\nsamples_seen ", state.samples_seen, "\ntokens_seen ",
-                         state.tokens_seen, "\nlast_loss ", hex_float(state.last_loss), "\n");
-  if (state.best) text += cat("best ", state.best->step, " ", hex_float(state.best->loss), "\n");
-  return text;
+  return cat("step ", state.step, "\nupdates ", state.updates, "\nskipped ", state.skipped,
+             "\nsamples_seen ", state.samples_seen, "\ntokens_seen ", state.tokens_seen,
+             "\nlast_loss ", hex_float(state.last_loss), "\n");
 }
 
 std::string data_lines(const TrainerState& state) {

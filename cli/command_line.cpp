@@ -76,7 +76,7 @@ std::string summary() {
   out +=
       "\nOptions:\n"
       "  --help      Print this help; after a command, the help of that command\n"
-      "  --version   Print version, commit, LibTorch and CUDA\n"
+      "  --version   Print version, commit, LibTorch, CUDA and NCCL\n"
       "\nExit codes: 0 done and all checks passed, 2 usage or configuration, 3 data, 4 "
       "checkpoint,\n"
       "5 launch, 6 a check failed or a difference was found, 7 diverged, 8 could not run here,\n"
@@ -87,9 +87,13 @@ std::string summary() {
 std::string version_text() {
   const std::string torch = build_libtorch_version();
   const std::string cuda = build_cuda_version();
-  return cat(version_string(), "\ncommit    ", git_commit(), "\nLibTorch  ",
-             torch.empty() ? "none in this build" : torch, "\nCUDA      ",
-             cuda.empty() ? "none in this build" : cuda, "\n");
+  const std::string nccl = build_nccl_version();
+  const auto or_none = [](const std::string& version) {
+    return version.empty() ? std::string("none in this build") : version;
+  };
+  return cat("assay     ", version_string(), "\ncommit    ", git_commit(), "\ncompiler  ",
+             build_compiler(), "\nLibTorch  ", or_none(torch), "\nCUDA      ", or_none(cuda),
+             "\nNCCL      ", or_none(nccl), "\n");
 }
 
 void print(const std::string& text, FILE* stream) {

@@ -4,7 +4,7 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(ASSAY_CCACHE ccache)
   if(ASSAY_CCACHE)
     set(settings CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+      CCACHE_SLOPPINESS=pch_defines,time_macros)
     if(NOT DEFINED ENV{CCACHE_DIR})
       if(DEFINED ENV{ASSAY_CACHE} AND NOT "$ENV{ASSAY_CACHE}" STREQUAL "")
         set(cache "$ENV{ASSAY_CACHE}")

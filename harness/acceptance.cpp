@@ -128,7 +128,7 @@ class Acceptance {
     report_.config_file = request_.config_file;
     report_.config_digest = config_digest;
     report_.started_utc = utc_timestamp();
-    report_.version = version_string();
+    report_.version = cat(version_string(), " (commit ", git_commit(), ", ", build_compiler(), ")");
     report_.command = request_.command;
     report_.device = describe_device(environment_);
     report_.platform_json = platform::to_json(environment_);

@@ -59,7 +59,20 @@ void add_saves(const DiagnosisInput& in, std::vector<Cause>& causes) {
                      "save less often (--save_steps), or put --output_dir on a faster disk"}});
 }
 
+// On a busy machine everything else is a consequence, so this cause comes first.
+void add_other_programs(const DiagnosisInput& in, std::vector<Cause>& causes) {
+  if (in.other_programs <= in.other_programs_limit) return;
+  causes.push_back({1.0 + in.other_programs,
+                    {cat(in.workload, ": other programs use the same CPUs"),
+                     cat("they took ", percent(in.other_programs),
+                         " of the CPUs while this workload was timed; the trainer had ",
+                         percent(in.cpu_utilisation)),
+                     "stop them and run --scenarios timing again; until then the step times say "
+                     "little about the machine"}});
+}
+
 void add_idle(const DiagnosisInput& in, std::vector<Cause>& causes) {
+  if (in.other_programs > in.other_programs_limit) return;  // not idle, but taken
   if (in.is_gpu_present || in.cpu_utilisation >= in.utilisation_limit) return;
   causes.push_back({1.0 - in.cpu_utilisation,
                     {cat(in.workload, ": the CPUs are mostly idle"),
@@ -90,6 +103,7 @@ std::vector<Advice> diagnose(const DiagnosisInput& input) {
   add_data_wait(input, causes);
   add_other(input, causes);
   add_saves(input, causes);
+  add_other_programs(input, causes);
   add_idle(input, causes);
   std::stable_sort(causes.begin(), causes.end(),
                    [](const Cause& a, const Cause& b) { return a.share > b.share; });

@@ -14,11 +14,13 @@ struct DiagnosisInput {
   std::string workload;
   const RunTiming& run;
   double cpu_utilisation = 0;      // fraction of the usable CPUs, while stepping
+  double other_programs = 0;       // their share of the CPUs during the run
   bool is_gpu_present = false;
   double other_limit = 0;          // the limits are those of the suite's checks
   double data_wait_limit = 0;      // data wait over forward
   double save_limit = 0;           // saves over the run
   double utilisation_limit = 0;
+  double other_programs_limit = 0;
 };
 
 // At least one entry: every cause whose numbers pass its limit, largest share first; else what

@@ -106,8 +106,10 @@ class ResumeCase {
     result_.evidence.clear();
     if (kill_.is_after_resume) {
       TrialRequest first = session("first", false);
-      const int64_t last = std::max<int64_t>(2, setting_.steps / 2);
-      first.kill_at_step = clock_.step(1, last);
+      // After the first save, so that the second session really resumes.
+      first.kill_at_step =
+          clock_.step(setting_.save_steps + 1, std::max(setting_.save_steps + 1,
+                                                        setting_.steps / 2));
       const TrialResult end = context_.run(first);
       end_text_ = describe_end(end);
       if (end.signal_number != SIGKILL) return false;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kWarmUpBandFraction = 0.05;  // see the header: smaller changes are noise
 constexpr double kWarmUpBandMads = 3.0;       // about two standard deviations of a normal sample
+constexpr double kUnsteadyFraction = 0.5;     // a band this wide holds no one step time
 constexpr size_t kSmallestWindow = 5;
 
 std::vector<double> sorted_copy(std::span<const double> values) {
@@ -73,6 +74,8 @@ WarmUp find_warm_up(std::span<const double> values) {
   result.level = median(second_half);
   result.band = std::max(kWarmUpBandFraction * std::abs(result.level),
                          kWarmUpBandMads * median_absolute_deviation(second_half));
+  result.length = values.size() / 2;
+  if (result.band > kUnsteadyFraction * std::abs(result.level)) return result;
   const size_t window = std::max(kSmallestWindow, values.size() / 10);
   const auto is_in_band = [&](double value) {
     return std::abs(value - result.level) <= result.band;
@@ -84,7 +87,6 @@ WarmUp find_warm_up(std::span<const double> values) {
       return result;
     }
   }
-  result.length = values.size() / 2;
   return result;
 }
 

@@ -29,12 +29,13 @@ MedianInterval median_interval(std::span<const double> values, double confidence
 // Where the warm-up ends. The level is the median of the second half; the band around it is
 // max(5 %, 3 MAD of the second half), because a step within ordinary noise is not warm-up. The
 // warm-up ends at the first index whose following window (a tenth of the values, at least 5) has
-// its median in the band, and that lies in the band itself.
+// its median in the band, and that lies in the band itself. A band wider than half the level (two
+// modes, or noise as large as the step) is not steady.
 struct WarmUp {
   size_t length = 0;       // values before the steady window
   double level = 0;        // median of the second half
   double band = 0;         // half width around the level
-  bool is_steady = false;  // false: no such index in the first half
+  bool is_steady = false;  // false: no such index in the first half; `length` is then that half
 };
 WarmUp find_warm_up(std::span<const double> values);
 

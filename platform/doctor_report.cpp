@@ -109,7 +109,8 @@ void add_gpus(const Environment& environment, std::string& out) {
 
 void add_programs(const TrainerCheck& trainer, std::string& out) {
   out += "\nPrograms\n";
-  add_line(out, "assay", version_string());
+  add_line(out, "assay",
+           cat(version_string(), " (commit ", git_commit(), ", ", build_compiler(), ")"));
   add_line(out, "trainer",
            trainer.is_usable ? cat(trainer.path, "\n", trainer.version)
                              : cat(trainer.path, " (not usable, see below)"));

@@ -32,7 +32,8 @@ namespace {
 std::map<std::string, std::string> versions() {
   return {{"assay", version_string()},       {"commit", git_commit()},
           {"libtorch", TORCH_VERSION},       {"cuda_build", build_cuda_version()},
-          {"compiler", cat("gcc-compatible ", __VERSION__)}};
+          {"nccl_build", build_nccl_version()},
+          {"compiler", build_compiler()}};
 }
 
 data::OpenedData open_run_data(const config::RunConfig& config) {

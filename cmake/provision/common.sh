@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by ./assay and libtorch.sh: messages, the cache folder, and what machine this is.
 
 # say WORDS...: one line on stderr.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154,SC2015
 # Sourced by libtorch.sh: downloads the pinned wheels with pip, one by one, and unpacks them side by
 # side into the cache. Finished wheels survive an interruption; the folder appears in one rename.
 
@@ -53,13 +54,10 @@ explain_failure() { # LINE LOG
 
 # The wheel for CPython 3.11 is taken whatever Python runs pip: only the libraries in it are used.
 download_wheel() { # FOLDER LINE
-  local folder="$1" line="$2" options=() platform
+  local folder="$1" line="$2" options=("${resume_options[@]}") platform
   for platform in manylinux_2_{28,27,25,18,17,12}_x86_64 manylinux{2014,2010,1}_x86_64; do
     options+=(--platform "$platform")
   done
-  if "$pip_python" -m pip download --help | grep -q resume-retries; then
-    options+=(--resume-retries 10)
-  fi
   rm -rf -- "$folder/part" "$folder/tmp"
   mkdir -p -- "$folder/part" "$folder/tmp"
   printf '%s\n' "$line" >"$folder/requirement.txt"
@@ -78,6 +76,8 @@ download_wheel() { # FOLDER LINE
 fetch_wheels() { # SET
   local set="$1" cache target staging line wheel index=0 total=0
   local lines=()
+  [[ $(uname -m) == x86_64 ]] || fail 8 "the pinned LibTorch exists for x86_64 only, this machine" \
+    "is $(uname -m). Fix: set LIBTORCH=DIR to a LibTorch 2.11 for it"
   find_pip || fail 2 "needs pip to fetch LibTorch. Fix: apt-get install -y python3-pip"
   cache="$(cache_folder)"
   target="$cache/libtorch-$pinned-$set"
@@ -92,6 +92,10 @@ fetch_wheels() { # SET
     mkdir -p -- "$staging"
   fi
 
+  resume_options=() # newer ones go on inside a wheel
+  if "$pip_python" -m pip download --help | grep -q resume-retries; then
+    resume_options=(--resume-retries 10)
+  fi
   mapfile -t lines < <(requirements "$set")
   check_room "$staging" "${lines[@]}"
   for line in "${lines[@]}"; do

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by ./assay after common.sh: finds which build tools and headers are missing - by their
 # presence, not by asking the package manager - and installs them with apt-get if that is allowed.
 

@@ -16,7 +16,8 @@ constexpr std::string_view kStyle = R"css(
 @media(prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e8e8e8;--dim:#a9a9a9;--rule:#3c4046;
 --box:#20242a;--pass:#6fcf84;--fail:#ff7b8a;--wait:#e6b450}}
 body{background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif;max-width:68rem;
-margin:0 auto;padding:1.5rem;overflow-wrap:anywhere}
+margin:0 auto;padding:1.5rem;overflow-wrap:break-word}
+a,code,pre{overflow-wrap:anywhere}
 h1{font-size:1.6rem;margin:0 0 .3rem}h2{font-size:1.25rem;margin:2rem 0 .6rem}
 h3{font-size:1.05rem;margin:1.2rem 0 .4rem}
 table{border-collapse:collapse;width:100%;font-size:.9rem}

@@ -74,6 +74,8 @@ constexpr Entry kEntries[] = {
      "\u4f30\u89e3\u91ca"},
     {"timing.save_share", "Share of the run spent on saves",
      "\u4fdd\u5b58\u5360\u8fd0\u884c\u65f6\u95f4\u7684\u6bd4\u4f8b"},
+    {"timing.quiet_machine", "Other programs leave the CPUs alone",
+     "\u5176\u4ed6\u7a0b\u5e8f\u6ca1\u6709\u5360\u7528 CPU"},
     {"timing.cpu_utilisation", "CPU utilisation while stepping",
      "\u8bad\u7ec3\u65f6\u7684 CPU \u5229\u7528\u7387"},
     {"resume.control_runs", "The control runs reach their target",

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "harness/diagnosis.h"
+#include "harness/machine_use.h"
 #include "harness/run_folder.h"
 #include "harness/scenarios/scenario.h"
 #include "harness/step_timing.h"
@@ -22,6 +23,7 @@ const std::string kDataWait = "timing.data_wait";
 const std::string kSpread = "timing.run_spread";
 const std::string kWall = "timing.wall_accounted";
 const std::string kSaves = "timing.save_share";
+const std::string kQuiet = "timing.quiet_machine";
 const std::string kUtilisation = "timing.cpu_utilisation";
 
 constexpr double kSampleSeconds = 0.05;  // fine enough for runs of some seconds
@@ -36,6 +38,7 @@ struct Measured {
   std::vector<double> startup_seconds;
   double unaccounted_fraction = 0;   // greatest of the runs
   double cpu_utilisation = 0;        // median of the runs
+  std::optional<double> other_programs;  // greatest of the runs: their share of the CPUs
   uint64_t load_peak_bytes = 0;      // before the first step was finished
   uint64_t process_peak_bytes = 0;
 };
@@ -84,7 +87,9 @@ std::optional<Measured> measure(ScenarioContext& context, Recorder& recorder,
         folder, workload, {"--max_steps", cat(recorder.count("steps")), "--save_steps",
                            cat(recorder.count("save_steps"))});
     request.sample_seconds = kSampleSeconds;
+    const std::optional<MachineUse> before = read_machine_use();
     const TrialResult trial = context.run(request);
+    const std::optional<MachineUse> after = read_machine_use();
     if (!trial.is_exit(0)) {
       recorder.judge(false, {.check = kExitCodes,
                              .measured_text = describe_end(trial),
@@ -105,6 +110,11 @@ std::optional<Measured> measure(ScenarioContext& context, Recorder& recorder,
         std::max(measured.unaccounted_fraction, unaccounted(trial, outcome, file));
     utilisations.push_back(
         cpu_utilisation(trial.samples, context.environment().cpu.available_cpus));
+    if (before && after) {
+      const auto cpus = static_cast<double>(context.environment().cpu.logical_cpus);
+      const double other = other_use_fraction(*before, *after, trial.cpu_seconds, cpus);
+      measured.other_programs = std::max(measured.other_programs.value_or(0), other);
+    }
     measured.load_peak_bytes = std::max(measured.load_peak_bytes, load_peak(trial.samples));
     measured.process_peak_bytes = std::max(measured.process_peak_bytes, trial.peak_rss_bytes);
     context.drop_weights(request.run_dir);
@@ -230,6 +240,24 @@ void judge_consistency(const std::vector<Measured>& all, Recorder& recorder) {
                     .evidence = spread.evidence});
 }
 
+// Numbers from a busy machine are true, but they are not this machine's best; the report says so.
+void judge_quiet(const std::vector<Measured>& all, Recorder& recorder) {
+  std::optional<double> other;
+  for (const Measured& measured : all) {
+    if (measured.other_programs) other = std::max(other.value_or(0), *measured.other_programs);
+  }
+  if (!other) {
+    recorder.could_not_run({.check = kQuiet, .reason = "/proc/stat cannot be read here"});
+    return;
+  }
+  recorder.at_most({.check = kQuiet, .measured = *other, .unit = "fraction of the CPUs",
+                    .reason = *other <= recorder.threshold(kQuiet)
+                                  ? "other programs left the CPUs alone during the timing runs"
+                                  : "other programs used the CPUs during the timing runs: step "
+                                    "times are longer and wander more than on a quiet machine. "
+                                    "Fix: stop them, then run --scenarios timing again"});
+}
+
 void judge_shares(const ScenarioContext& context, const std::vector<Measured>& all,
                   Recorder& recorder) {
   const Worst other = worst_of(
@@ -272,6 +300,7 @@ void run_timing(ScenarioContext& context, Recorder& recorder) {
   }
   recorder.judge(true, {.check = kExitCodes, .reason = "every timing run ended with exit code 0"});
   judge_consistency(all, recorder);
+  judge_quiet(all, recorder);
   judge_shares(context, all, recorder);
   for (const Measured& measured : all) {
     report_step_facts(measured, recorder);
@@ -282,11 +311,13 @@ void run_timing(ScenarioContext& context, Recorder& recorder) {
         .workload = measured.workload,
         .run = measured.runs.front(),
         .cpu_utilisation = measured.cpu_utilisation,
+        .other_programs = measured.other_programs.value_or(0),
         .is_gpu_present = context.environment().is_gpu_present,
         .other_limit = recorder.threshold(kOther),
         .data_wait_limit = recorder.threshold(kDataWait),
         .save_limit = recorder.threshold(kSaves),
-        .utilisation_limit = recorder.threshold(kUtilisation)};
+        .utilisation_limit = recorder.threshold(kUtilisation),
+        .other_programs_limit = recorder.threshold(kQuiet)};
     for (const Advice& advice : diagnose(input)) recorder.advise(advice);
   }
 }
@@ -302,8 +333,9 @@ Scenario timing_scenario() {
       .sizes = {"steps", "runs", "save_steps"},
       .lists = {"workloads"},
       .checks = {kExitCodes, kSteady, kPhases, kOther, kDataWait, kSpread, kWall, kSaves,
-                 kUtilisation},
-      .checks_with_threshold = {kPhases, kOther, kDataWait, kSpread, kWall, kSaves, kUtilisation}};
+                 kQuiet, kUtilisation},
+      .checks_with_threshold = {kPhases, kOther, kDataWait, kSpread, kWall, kSaves, kQuiet,
+                                kUtilisation}};
   scenario.reason_not_to_run = can_always_run;
   scenario.run = run_timing;
   return scenario;

@@ -103,8 +103,8 @@ TEST_F(FaultPoints, StallForTheGivenTime) {
 TEST_F(FaultPoints, KillWithARealSignal) {
   EXPECT_EXIT(
       {
-        arm_faults("train.start=kill");
-        fault_point("train.start");
+        arm_faults("train.forward=kill");
+        fault_point("train.forward");
       },
       testing::KilledBySignal(SIGKILL), "");
 }
@@ -112,8 +112,8 @@ TEST_F(FaultPoints, KillWithARealSignal) {
 TEST_F(FaultPoints, ExitWithTheGivenCode) {
   EXPECT_EXIT(
       {
-        arm_faults("train.start=exit:42");
-        fault_point("train.start");
+        arm_faults("train.forward=exit:42");
+        fault_point("train.forward");
       },
       testing::ExitedWithCode(42), "");
 }
@@ -149,22 +149,22 @@ TEST_F(FaultPoints, SuggestTheNearestName) {
 }
 
 TEST_F(FaultPoints, RefuseWhatIsNoRule) {
-  EXPECT_THAT(refusal_of("train.start"), HasSubstr("\"=action\" is missing"));
-  EXPECT_THAT(refusal_of("train.start=explode"), HasSubstr("unknown action \"explode\""));
-  EXPECT_THAT(refusal_of("train.start:0=kill"), HasSubstr("hit \"0\" is not a count from 1 on"));
-  EXPECT_THAT(refusal_of("train.start:+=kill"), HasSubstr("hit \"\""));
-  EXPECT_THAT(refusal_of("train.start:-1=kill"), HasSubstr("hit \"-1\""));
-  EXPECT_THAT(refusal_of("train.start=exit:256"), HasSubstr("\"256\" is not in 0..255"));
-  EXPECT_THAT(refusal_of("train.start=exit"), HasSubstr("unknown action"));
-  EXPECT_THAT(refusal_of("train.start=stall:-1"), HasSubstr("stall of \"-1\""));
-  EXPECT_THAT(refusal_of("train.start=stall:nan"), HasSubstr("stall of \"nan\""));
+  EXPECT_THAT(refusal_of("train.forward"), HasSubstr("\"=action\" is missing"));
+  EXPECT_THAT(refusal_of("train.forward=explode"), HasSubstr("unknown action \"explode\""));
+  EXPECT_THAT(refusal_of("train.forward:0=kill"), HasSubstr("hit \"0\" is not a count from 1 on"));
+  EXPECT_THAT(refusal_of("train.forward:+=kill"), HasSubstr("hit \"\""));
+  EXPECT_THAT(refusal_of("train.forward:-1=kill"), HasSubstr("hit \"-1\""));
+  EXPECT_THAT(refusal_of("train.forward=exit:256"), HasSubstr("\"256\" is not in 0..255"));
+  EXPECT_THAT(refusal_of("train.forward=exit"), HasSubstr("unknown action"));
+  EXPECT_THAT(refusal_of("train.forward=stall:-1"), HasSubstr("stall of \"-1\""));
+  EXPECT_THAT(refusal_of("train.forward=stall:nan"), HasSubstr("stall of \"nan\""));
   EXPECT_THAT(refusal_of("config.open=errno:ENOSUCH"), HasSubstr("unknown error \"ENOSUCH\""));
   EXPECT_FALSE(are_faults_armed());
 }
 
 TEST_F(FaultPoints, RefuseActionsThatTheirPlaceCannotShow) {
   EXPECT_THAT(refusal_of("defect.nan_loss=kill"), HasSubstr("\"on\" only"));
-  EXPECT_THAT(refusal_of("train.start=on"), HasSubstr("for defect.* points only"));
+  EXPECT_THAT(refusal_of("train.forward=on"), HasSubstr("for defect.* points only"));
   EXPECT_THAT(refusal_of("train.forward=errno:EIO"), HasSubstr("makes no system call"));
   EXPECT_THAT(refusal_of("config.fsync=short"), HasSubstr("short is for"));
 }

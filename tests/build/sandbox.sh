@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the tests beside it: a copy of the wrapper in a folder with a space in its name, and a
 # PATH of links, from which a test takes tools away or replaces them by small scripts.
 set -euo pipefail

@@ -105,6 +105,7 @@ OldToolsAreNamed() {
 }
 
 NoCompilerIsNamed() {
+  make_tool apt-get "exit 1"
   rm -f -- "$tools"/{g++,c++,clang++,g++-12,g++-13,g++-14}
   export ASSAY_NO_INSTALL=1
   run "$checkout/assay" --version

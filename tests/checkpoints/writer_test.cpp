@@ -142,15 +142,14 @@ TEST(CheckpointWriter, RefusesAStateThatLacksARank) {
               HasSubstr("lacks the state of rank 1"));
 }
 
-TEST(CheckpointWriter, RefusesBeforeItWritesWhatCannotFit) {
+TEST(CheckpointWriter, RefusesAViewThatContradictsItsShapeBeforeItWrites) {
   const TemporaryFolder run;
   commit_sample(run.path(), 10);
   SampleState state(20);
-  // The size is a claim that check_room believes; nothing is read before it.
   const uint64_t claimed = uint64_t{1} << 62;
   state.parts.model.push_back({"huge", "U8", {static_cast<int64_t>(claimed)}, nullptr, 0});
   CommitRequest request = request_for(run.path(), state);
-  EXPECT_THROW(commit_checkpoint(request), InternalError);  // a view that contradicts its shape
+  EXPECT_THROW(commit_checkpoint(request), InternalError);
   EXPECT_THAT(litter_in(run.path()), IsEmpty());
   EXPECT_THAT(folders_in(run.path()), ElementsAre("checkpoint-10"));
 }

@@ -19,7 +19,7 @@ TEST(AssayProgram, PrintsItsVersion) {
   for (const char* line : {"--version", "-V"}) {
     const ProgramRun run = run_assay(line);
     EXPECT_EQ(run.exit_code, 0);
-    EXPECT_THAT(run.output, StartsWith(version_string() + "\n"));
+    EXPECT_THAT(run.output, StartsWith("assay     " + version_string() + "\n"));
     EXPECT_THAT(run.output, AllOf(HasSubstr("commit"), HasSubstr("LibTorch"), HasSubstr("CUDA")));
     EXPECT_THAT(run.errors, IsEmpty());
   }

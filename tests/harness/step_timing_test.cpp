@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "harness/diagnosis.h"
+#include "harness/machine_use.h"
 
 namespace assay::harness {
 namespace {
@@ -76,9 +77,9 @@ TEST(Combine, MeasuresHowFarRunsLieApart) {
 }
 
 DiagnosisInput input_of(const RunTiming& run) {
-  return {.workload = "digits", .run = run, .cpu_utilisation = 0.9, .is_gpu_present = false,
+  return {.workload = "digits", .run = run, .cpu_utilisation = 0.9, .other_programs = 0.02, .is_gpu_present = false,
           .other_limit = 0.05, .data_wait_limit = 1.0, .save_limit = 0.5,
-          .utilisation_limit = 0.3};
+          .utilisation_limit = 0.3, .other_programs_limit = 0.1};
 }
 
 TEST(Diagnose, SaysNothingToFixForAComputeBoundRun) {
@@ -103,6 +104,34 @@ TEST(Diagnose, NamesDataWaitFirstWhenItDominates) {
   EXPECT_THAT(advice[0].what, HasSubstr("waits for data"));
   EXPECT_THAT(advice[0].next_step, HasSubstr("--num_workers"));
   EXPECT_THAT(advice[1].what, HasSubstr("belongs to no phase"));
+}
+
+TEST(Diagnose, BlamesABusyMachineBeforeIdleCpus) {
+  const RunTiming run = time_run(timed_steps());
+  DiagnosisInput input = input_of(run);
+  input.cpu_utilisation = 0.1;
+  input.other_programs = 0.8;
+  const auto advice = diagnose(input);
+  ASSERT_EQ(advice.size(), 1u);
+  EXPECT_THAT(advice[0].what, HasSubstr("other programs"));
+  EXPECT_THAT(advice[0].evidence, HasSubstr("80 %"));
+}
+
+TEST(OtherUseFraction, TakesOutTheTrialsOwnTime) {
+  const MachineUse before{100, 0, 10};
+  const MachineUse after{115, 0, 20};  // 15 CPU seconds in 10 s
+  EXPECT_DOUBLE_EQ(other_use_fraction(before, after, 5, 2), 0.5);
+  EXPECT_DOUBLE_EQ(other_use_fraction(before, after, 20, 2), 0);
+  EXPECT_DOUBLE_EQ(other_use_fraction(before, before, 0, 2), 0);
+}
+
+TEST(ReadMachineUse, OnlyGrows) {
+  const auto first = read_machine_use();
+  const auto second = read_machine_use();
+  ASSERT_TRUE(first && second);
+  EXPECT_GT(first->busy_seconds, 0);
+  EXPECT_GE(second->busy_seconds, first->busy_seconds);
+  EXPECT_GE(second->at_seconds, first->at_seconds);
 }
 
 TEST(Diagnose, NamesSavesAndIdleCpus) {
