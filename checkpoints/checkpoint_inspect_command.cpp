@@ -92,7 +92,9 @@ std::string facts_text(const Checkpoint& checkpoint) {
       line("data position", cat("epoch ", trainer.epoch, ", sample ", trainer.samples_in_epoch)),
       line("optimizer", trainer.optimizer),
       line("schedule",
-           cat(trainer.schedule_type, " over ", trainer.schedule_total_steps, " steps")),
+           trainer.schedule_total_steps == 0
+               ? cat(trainer.schedule_type, ", no horizon")
+               : cat(trainer.schedule_type, " over ", trainer.schedule_total_steps, " steps")),
       line("learning rate", number_text(trainer.last_learning_rate)),
       line("loss", number_text(trainer.last_loss)),
       line("loss scale", trainer.scaler ? number_text(trainer.scaler->scale) : "none"),

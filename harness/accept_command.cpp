@@ -121,9 +121,10 @@ void print_summary(const Report& report, const std::string& output, Language lan
     text += scenario.reason.empty() ? "\n" : cat(": ", scenario.reason, "\n");
     for (const Check& check : scenario.checks) {
       if (check.verdict != Verdict::kFail) continue;
+      std::string measured = measured_cell(check);
+      if (check.threshold) measured += cat(" / ", threshold_cell(check));
       text += cat("    ", verdict_cell(check, language), ": ", check_title(check, language), ": ",
-                  measured_cell(check), check.threshold ? " / " : "", threshold_cell(check), ": ",
-                  check.reason, "\n");
+                  measured, measured.empty() ? "" : ": ", check.reason, "\n");
     }
   }
   for (const ScenarioResult& scenario : report.scenarios) {

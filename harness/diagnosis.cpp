@@ -85,15 +85,19 @@ void add_idle(const DiagnosisInput& in, std::vector<Cause>& causes) {
 Advice bound_by_compute(const DiagnosisInput& in) {
   const double compute = phase_share(in.run, "forward") + phase_share(in.run, "backward") +
                          phase_share(in.run, "optimizer");
-  const std::string device = in.is_gpu_present ? "GPU" : "CPU";
-  return {cat(in.workload, ": bound by computing on the ", device, "; nothing to fix"),
-          cat("forward, backward and optimizer are ", percent(compute), " of the step (median ",
-              milliseconds(in.run.step_ms.median), "); data wait ",
-              percent(phase_share(in.run, "data_wait")), ", other ",
-              percent(phase_share(in.run, "other"))),
-          in.is_gpu_present ? "try --bf16, then a larger --batch_size"
-                            : "a faster CPU, more CPUs or a GPU would help; tuning data or disk "
-                              "would not"};
+  const std::string evidence =
+      cat("forward, backward and optimizer are ", percent(compute), " of the step (median ",
+          milliseconds(in.run.step_ms.median), "); data wait ",
+          percent(phase_share(in.run, "data_wait")), ", other ",
+          percent(phase_share(in.run, "other")));
+  if (in.is_gpu_present) {
+    // Events on the stream cannot tell a kernel that runs from one that was launched late.
+    return {cat(in.workload, ": bound by the training step on the GPU, not by data, copies or saves"),
+            cat(evidence, "; whether arithmetic or kernel launches fill it was not measured"),
+            "double --batch_size: if samples/s rise with it, launches were the limit; if not, try --bf16"};
+  }
+  return {cat(in.workload, ": bound by computing on the CPU; nothing to fix"), evidence,
+          "a faster CPU, more CPUs or a GPU would help; tuning data or disk would not"};
 }
 
 }  // namespace

@@ -56,8 +56,10 @@ TrialRequest ScenarioContext::train(const std::string& folder, const Workload& w
                                     const std::vector<std::string>& more) const {
   std::vector<std::string> words = workload.options;
   // A GPU that is present must be used: the run fails where it cannot, it never falls to the CPU.
+  // --fp64 is for proofs on the CPU.
+  const bool is_cpu_only = std::find(more.begin(), more.end(), "--fp64") != more.end();
   if (environment_.is_gpu_present && !has_user_config()) {
-    words.insert(words.end(), {"--device", "cuda"});
+    words.insert(words.end(), {"--device", is_cpu_only ? "cpu" : "cuda"});
   }
   const std::string run_dir = join_path(folder, "run");
   words.insert(words.end(), {"--output_dir", run_dir});

@@ -27,6 +27,7 @@ std::vector<FoundFact> timing_facts(std::span<const ScenarioResult> scenarios,
 }
 
 std::string rounded(double value) {
+  if (value == 0) return "0";
   const double scale = std::pow(10.0, 3 - std::ceil(std::log10(std::max(std::abs(value), 1e-9))));
   return number_text(std::round(value * scale) / scale);
 }
@@ -44,9 +45,10 @@ ScoreLine from_timing(std::span<const ScenarioResult> scenarios, const std::stri
       line.unit = found.fact->unit;
       line.note = found.fact->note;
     }
-    const std::string shown = found.fact->unit == "bytes"
-                                  ? bytes_text(static_cast<uint64_t>(value))
-                                  : cat(rounded(value), " ", found.fact->unit);
+    const std::string& unit = found.fact->unit;
+    const std::string shown = unit == "bytes" ? bytes_text(static_cast<uint64_t>(value))
+                              : unit == "fraction" ? cat(rounded(value * 100), " %")
+                                                   : cat(rounded(value), " ", unit);
     line.text += cat(line.text.empty() ? "" : ", ", found.workload, " ", shown);
   }
   if (!line.value) line.note = "not measured: scenario timing gave no value";

@@ -101,8 +101,7 @@ shown() {
   "$@" >&2 </dev/null
 }
 
-# provide_packages run|test pip|no-pip: returns with everything there, or exits. Exports CXX if the
-# usual name is not the compiler to use.
+# provide_packages run|test pip|no-pip: returns with everything there, or exits. Exports CXX.
 provide_packages() {
   local what
   check_tools "$@"
@@ -125,7 +124,7 @@ provide_packages() {
         "Fix: Debian 12, Ubuntu 24.04 or newer, or put newer ones first in PATH"
     fi
   fi
-  [[ $compiler == "${CXX:-g++}" ]] || export CXX="$compiler"
+  export CXX="$compiler" # the one that was checked, not what cmake would find first
 }
 
 # ccache comes along where something is installed anyway; it is never a reason to install.

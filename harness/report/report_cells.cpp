@@ -6,7 +6,13 @@
 namespace assay::harness {
 namespace {
 
+constexpr std::string_view kFraction = "fraction";
+
+// Fractions are for programs; people read per cent.
 std::string with_unit(double value, const std::string& unit) {
+  if (unit.starts_with(kFraction)) {
+    return cat(shown_number(value * 100), " %", unit.substr(kFraction.size()));
+  }
   if (unit == "bytes" && value >= 0) return bytes_text(static_cast<uint64_t>(value));
   return unit.empty() ? shown_number(value) : cat(shown_number(value), " ", unit);
 }
@@ -22,7 +28,10 @@ std::string measured_cell(const Check& check) {
 }
 
 std::string threshold_cell(const Check& check) {
-  return check.threshold ? shown_number(*check.threshold) : "";
+  if (!check.threshold) return "";
+  const bool is_fraction = check.unit.starts_with(kFraction);
+  return is_fraction ? cat(shown_number(*check.threshold * 100), " %")
+                     : shown_number(*check.threshold);
 }
 
 std::string kind_cell(const Check& check, Language language) {

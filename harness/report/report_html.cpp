@@ -22,7 +22,7 @@ h1{font-size:1.6rem;margin:0 0 .3rem}h2{font-size:1.25rem;margin:2rem 0 .6rem}
 h3{font-size:1.05rem;margin:1.2rem 0 .4rem}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{border-bottom:1px solid var(--rule);padding:.35rem .5rem;text-align:left;vertical-align:top}
-th{color:var(--dim);font-weight:600}
+th{color:var(--dim);font-weight:600}thead th,td.kind{white-space:nowrap}
 .banner{border-left:.5rem solid;padding:.8rem 1rem;background:var(--box);margin:1rem 0}
 .pass{color:var(--pass)}.fail{color:var(--fail)}.could_not_run,.finding{color:var(--wait)}
 td.pass,td.fail,td.could_not_run,td.finding{font-weight:600;white-space:nowrap}
@@ -31,7 +31,7 @@ td.pass,td.fail,td.could_not_run,td.finding{font-weight:600;white-space:nowrap}
 pre{background:var(--box);padding:.8rem;overflow-x:auto;white-space:pre-wrap}
 summary{cursor:pointer;font-weight:600}figure{margin:1rem 0}
 figure>svg{width:100%;height:auto;background:var(--box)}
-.swatch{width:18px;height:10px}.key{margin-right:.8rem;font-size:.85rem;white-space:nowrap}
+.swatch{width:18px;height:10px;margin-right:.3rem}.key{margin-right:.8rem;font-size:.85rem;white-space:nowrap}
 text{fill:var(--fg);font-family:system-ui,sans-serif}.pt{font-size:14px;font-weight:600}
 .pl{font-size:11px;fill:var(--dim)}.pg{stroke:var(--rule);stroke-width:.6}.pa{stroke:var(--dim)}
 .pm{stroke:var(--fail);stroke-dasharray:3 3}.line{fill:none;stroke-width:1.6}
@@ -185,7 +185,7 @@ class HtmlWriter {
                 "<br><code class=\"dim\">", markup_escaped(check.name), "</code></th>",
                 cell(verdict_cell(check, language_),
                      is_finding ? "finding" : verdict_name(check.verdict)),
-                cell(kind_cell(check, language_)), cell(measured_cell(check)),
+                cell(kind_cell(check, language_), "kind"), cell(measured_cell(check)),
                 cell(threshold_cell(check)), "<td>", markup_escaped(check.reason));
     for (const std::string& path : check.evidence) out_ += cat("<br>", evidence_link(path));
     out_ += "</td></tr>\n";

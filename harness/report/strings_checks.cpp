@@ -15,6 +15,9 @@ constexpr Entry kEntries[] = {
      "GPU \u67b6\u6784\u8db3\u591f\u65b0\uff08sm\uff09"},
     {"environment.trainer_loads", "The trainer starts and its libraries load",
      "\u8bad\u7ec3\u7a0b\u5e8f\u80fd\u542f\u52a8\uff0c\u5e93\u80fd\u52a0\u8f7d"},
+    {"environment.same_build", "Harness and trainer are of one build",
+     "\u9a8c\u6536\u7a0b\u5e8f\u4e0e\u8bad\u7ec3\u7a0b\u5e8f\u5c5e\u4e8e\u540c\u4e00"
+     "\u6784\u5efa"},
     {"environment.trainer_uses_gpu", "The trainer trains one step on the GPU",
      "\u8bad\u7ec3\u7a0b\u5e8f\u80fd\u5728 GPU \u4e0a\u8bad\u7ec3\u4e00\u6b65"},
     {"environment.problems", "Nothing about the machine looks wrong",

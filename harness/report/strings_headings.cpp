@@ -87,14 +87,16 @@ constexpr Entry kEntries[] = {
      "\u672a\u901a\u8fc7"},
     {"verdict.could_not_run", "could not run",
      "\u65e0\u6cd5\u6267\u884c"},
-    {"summary.pass", "Real training runs, survives being killed and is timed on this machine.",
-     "\u672c\u673a\u53ef\u4ee5\u8fd0\u884c\u771f\u5b9e\u8bad\u7ec3\uff0c\u88ab\u5f3a"
-     "\u5236\u7ec8\u6b62\u540e\u80fd\u591f\u6062\u590d\uff0c\u5e76\u5df2\u5b8c\u6210"
-     "\u8ba1\u65f6\u3002"},
-    {"summary.fail", "A required check failed: see the red lines below before money goes in.",
+    {"summary.pass",
+     "Every required check of the scenarios below passed on this machine, by real tr"
+     "aining.",
+     "\u4e0b\u5217\u573a\u666f\u7684\u6240\u6709\u5fc5\u9700\u68c0\u67e5\u5747\u5728"
+     "\u672c\u673a\u4ee5\u771f\u5b9e\u8bad\u7ec3\u901a\u8fc7\u3002"},
+    {"summary.fail",
+     "A required check failed: see the lines marked fail below before money goes in.",
      "\u6709\u5fc5\u9700\u7684\u68c0\u67e5\u672a\u901a\u8fc7\uff1a\u6295\u5165\u8d39"
-     "\u7528\u4e4b\u524d\u8bf7\u5148\u67e5\u770b\u4e0b\u9762\u7684\u7ea2\u8272\u6761"
-     "\u76ee\u3002"},
+     "\u7528\u4e4b\u524d\u8bf7\u5148\u67e5\u770b\u4e0b\u9762\u6807\u4e3a\u672a\u901a"
+     "\u8fc7\u7684\u6761\u76ee\u3002"},
     {"summary.could_not_run",
      "No verdict is possible yet: something that is required could not run.",
      "\u6682\u65f6\u65e0\u6cd5\u5f97\u51fa\u7ed3\u8bba\uff1a\u6709\u5fc5\u9700\u7684"

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "harness/run_folder.h"
 #include "harness/scenarios/scenario.h"
 
@@ -13,6 +14,7 @@ const std::string kGpuUsable = "environment.gpu_usable";
 const std::string kDriver = "environment.driver";
 const std::string kArchitecture = "environment.gpu_architecture";
 const std::string kLoads = "environment.trainer_loads";
+const std::string kSameBuild = "environment.same_build";
 const std::string kUsesGpu = "environment.trainer_uses_gpu";
 const std::string kProblems = "environment.problems";
 
@@ -61,6 +63,31 @@ void judge_gpu(const platform::Environment& machine, Recorder& recorder) {
                                    : cat(names, ": too old. ", kOldGpuFix)});
 }
 
+// The harness can judge a trainer it was not built with, but a mixture of two builds is a likely
+// reason of odd findings, so it is shown.
+void judge_build(ScenarioContext& context, Recorder& recorder) {
+  const std::string folder = context.evidence_folder("environment", "trainer_version");
+  TrialRequest request = context.train_words(folder, {});
+  request.command = {find_trainer(), "--version"};
+  const TrialResult result = context.run(request);
+  const std::string log_file = join_path(folder, "log.txt");
+  if (!result.is_exit(0)) {
+    recorder.could_not_run({.check = kSameBuild,
+                            .reason = cat("the trainer's --version ended with ",
+                                          describe_end(result)),
+                            .evidence = {context.relative(log_file)}});
+    return;
+  }
+  const std::string trainer = trimmed(read_file(log_file));
+  const bool is_same = trainer.find(git_commit()) != std::string::npos;
+  recorder.judge(is_same, {.check = kSameBuild,
+                           .measured_text = trainer,
+                           .reason = is_same ? std::string("harness and trainer are of one commit")
+                                             : cat("the harness is of commit ", git_commit(),
+                                                   ". Fix: build and install both together"),
+                           .evidence = {context.relative(log_file)}});
+}
+
 void judge_trainer(ScenarioContext& context, Recorder& recorder) {
   const std::string folder = context.evidence_folder("environment", "trainer_help");
   const TrialResult help = context.run(context.train_words(folder, {"--help"}));
@@ -94,9 +121,10 @@ void judge_trainer(ScenarioContext& context, Recorder& recorder) {
 
 void run_environment(ScenarioContext& context, Recorder& recorder) {
   const platform::Environment& machine = context.environment();
-  context.expect_trials(machine.is_gpu_present ? 2 : 1);
+  context.expect_trials(machine.is_gpu_present ? 3 : 2);
   judge_gpu(machine, recorder);
   judge_trainer(context, recorder);
+  judge_build(context, recorder);
   std::string text;
   const auto problems = platform::find_problems(machine);
   for (const platform::EnvironmentProblem& problem : problems) {
@@ -125,7 +153,8 @@ Scenario environment_scenario() {
   scenario.key = "environment";
   scenario.description = "what this machine is, and whether the trainer starts on it";
   scenario.needs = {.name = "environment",
-                    .checks = {kGpuUsable, kDriver, kArchitecture, kLoads, kUsesGpu, kProblems},
+                    .checks = {kGpuUsable, kDriver, kArchitecture, kLoads, kSameBuild, kUsesGpu,
+                               kProblems},
                     .checks_with_threshold = {kDriver, kArchitecture}};
   scenario.reason_not_to_run = can_always_run;
   scenario.run = run_environment;

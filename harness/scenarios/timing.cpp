@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "harness/diagnosis.h"
 #include "harness/machine_use.h"
+#include "harness/report/escape.h"
 #include "harness/run_folder.h"
 #include "harness/scenarios/scenario.h"
 #include "harness/step_timing.h"
@@ -142,7 +143,8 @@ void report_step_facts(const Measured& measured, Recorder& recorder) {
   number("step_min", step.min, "ms", "same window");
   number("step_max", step.max, "ms", "same window");
   number("step_interval_low", step.interval.low, "ms",
-         cat("interval of the median by order statistics, coverage ", step.interval.coverage));
+         cat("interval of the median by order statistics, coverage ",
+             shown_number(step.interval.coverage * 100, 3), " %"));
   number("step_interval_high", step.interval.high, "ms", "upper end of it");
   number("run_spread", measured.all.run_spread_fraction, "fraction",
          "largest minus smallest median of the runs, over their median");
@@ -153,7 +155,8 @@ void report_step_facts(const Measured& measured, Recorder& recorder) {
   }
   for (const PhaseShare& share : first.phases) {
     number(cat("phase_", share.name), share.median_ms, "ms",
-           cat("median; ", number_text(share.share_fraction), " of the summed step time, run 1"));
+           cat("median; ", shown_number(share.share_fraction * 100, 3),
+               " % of the summed step time, run 1"));
   }
   number("startup", median(measured.startup_seconds), "s",
          "from the process's start to the end of its first step, median of the runs");

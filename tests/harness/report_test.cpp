@@ -149,6 +149,8 @@ TEST(ReportHtml, IsWellFormedAndPutsTheVerdictFirst) {
   EXPECT_LT(html.find("banner pass"), html.find("id=\"scorecard\""));
   EXPECT_LT(html.find("id=\"scorecard\""), html.find("id=\"s-timing\""));
   EXPECT_THAT(html, HasSubstr("class=\"finding\""));
+  EXPECT_THAT(html, HasSubstr("0.1 % of the step"));  // fractions are shown as per cent
+  EXPECT_THAT(html, HasSubstr("<td>2 %</td>"));
   EXPECT_THAT(html, HasSubstr("no data: the metrics file is missing"));
 }
 
