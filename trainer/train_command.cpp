@@ -82,6 +82,7 @@ class Session {
 
   int run() {
     run::RunStart start = run::decide_start(words_, is_restart_);
+    const std::string fingerprint = run::folder_fingerprint(start.config.output_dir);
     // fp64 is for proofs on the CPU; `auto` means that there.
     const bool is_cpu_only = start.config.precision == "fp64";
     const c10::Device device =
@@ -95,7 +96,7 @@ class Session {
     check_data(start, data);
     run::prepare_folder(run_dir);
     const std::unique_ptr<FolderLock> lock = lock_folder(run_dir);
-    check_unchanged(start);
+    check_unchanged(run_dir, fingerprint);
     log_.open_file(join_path(run_dir, "log-rank0.txt"));
     for (const std::string& note : start.notes) log_.info(note);
     try {
@@ -139,6 +140,12 @@ class Session {
     return 0;
   }
 
+  // Where the schedule of a resumed run ends; 0 for one that never falls.
+  static int64_t horizon(const run::RunStart& start, int64_t target) {
+    if (!step::is_decaying(start.config.schedule)) return 0;
+    return start.schedule_total_steps > 0 ? start.schedule_total_steps : target;
+  }
+
   static void check_target(const run::RunStart& start, int64_t target) {
     if (start.kind != run::StartKind::kResume) return;
     const checkpoints::TrainerState& trainer = start.checkpoint->trainer;
@@ -147,9 +154,9 @@ class Session {
                             trainer.step, ". Fix: a larger --max_steps, or resume from an earlier checkpoint"));
     }
     if (target > trainer.step && step::is_decaying(start.config.schedule) &&
-        trainer.updates >= start.schedule_total_steps) {
+        trainer.updates >= horizon(start, target)) {
       throw ConfigError(cat("the ", start.config.schedule.type, " schedule ended at its ",
-                            start.schedule_total_steps, " steps and the learning rate stays at its end; ",
+                            horizon(start, target), " steps and the learning rate stays at its end; ",
                             target, " steps are asked for. Fix: give a new horizon, e.g. schedule.total_steps=",
                             target));
     }
@@ -178,13 +185,9 @@ class Session {
   }
 
   // Between the decision and the lock another process may have used the folder.
-  void check_unchanged(const run::RunStart& start) const {
-    const run::RunStart now = run::decide_start(words_, is_restart_);
-    const auto step_of = [](const run::RunStart& which) {
-      return which.checkpoint ? which.checkpoint->trainer.step : -1;
-    };
-    if (now.kind == start.kind && step_of(now) == step_of(start)) return;
-    throw CheckpointError(cat("the run folder ", quoted(start.config.output_dir),
+  static void check_unchanged(const std::string& run_dir, const std::string& fingerprint) {
+    if (run::folder_fingerprint(run_dir) == fingerprint) return;
+    throw CheckpointError(cat("the run folder ", quoted(run_dir),
                               " changed while this run was starting. Fix: run the command again"));
   }
 
@@ -196,8 +199,9 @@ class Session {
       run::remove_run(run_dir);
     }
     checkpoints::remove_stale_temporaries(run_dir);
+    run::remove_stale_files(run_dir);
     if (start.kind == run::StartKind::kResume && !start.is_same_folder) {
-      run::copy_logs_up_to(start.source_run_dir, run_dir, start.checkpoint->trainer.step);
+      run::continue_elsewhere(start.source_run_dir, *start.checkpoint, run_dir);
     } else {
       const bool is_resume = start.kind == run::StartKind::kResume;
       const std::string aside = run::put_aside_later(
@@ -227,12 +231,18 @@ class Session {
     std::string digest;
     if (start.kind == run::StartKind::kResume) {
       step::restore(state, *start.checkpoint, device);
-      state.schedule.total_steps = start.schedule_total_steps;
+      state.schedule.total_steps = horizon(start, target);
       digest = start.checkpoint->manifest.state_digest;
-      if (!start.is_same_folder) digest = save_checkpoint(context, state);
     }
     describe(config, data, state, device, target);
-    LoopResult result = run_training(context, state);
+    LoopResult result;
+    try {
+      result = run_training(context, state);
+    } catch (...) {
+      failed_step_ = state.counters.step;
+      failed_loss_ = state.last_loss;
+      throw;
+    }
     if (result.state_digest.empty()) result.state_digest = digest;
     return finish(config, state, result, target);
   }
@@ -281,17 +291,21 @@ class Session {
     return result.exit_code;
   }
 
-  static void write_failure(const std::string& run_dir, const std::exception& error) {
+  void write_failure(const std::string& run_dir, const std::exception& error) const {
     run::RunResult result;
     const ExitCode code = exit_code_of(error);
     result.status = code == ExitCode::kDiverged ? "diverged" : "failed";
     result.stop_reason = describe_exception(error);
     result.exit_code = static_cast<int>(code);
     result.wall_seconds = process_age_seconds();
-    result.final_loss = NAN;
+    result.final_step = failed_step_;
+    result.final_loss = failed_loss_;
     try {
       const auto entries = checkpoints::list_checkpoints(run_dir);
-      if (!entries.empty()) result.final_step = entries.back().step;
+      if (!entries.empty()) {
+        const std::string manifest = join_path(entries.back().path, checkpoints::kManifestFile);
+        result.state_digest = checkpoints::manifest_from_json(read_file(manifest), manifest).state_digest;
+      }
       write_file_durably(join_path(run_dir, run::kResultFile), run::to_json(result), "result");
     } catch (const FileError& second) {
       // A full or vanished disk: the first error is the one to report.
@@ -304,6 +318,8 @@ class Session {
   bool is_restart_;
   int64_t local_rank_;
   Logger& log_;
+  int64_t failed_step_ = 0;          // for result.json, if training throws
+  double failed_loss_ = NAN;
 };
 
 }  // namespace

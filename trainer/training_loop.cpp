@@ -12,6 +12,7 @@
 #include "base/fault_points.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "checkpoints/layout.h"
 #include "checkpoints/writer.h"
 #include "trainer/config/config_io.h"
 #include "trainer/metrics/ids_ledger.h"
@@ -31,6 +32,32 @@ int64_t host_rss_bytes() {
   int64_t resident_pages = 0;
   statm >> total_pages >> resident_pages;
   return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+// Rotation never takes the checkpoint of the best evaluation.
+std::vector<std::string> protected_checkpoints(const std::string& run_dir,
+                                               const step::TrainState& state) {
+  if (!state.best) return {};
+  return {join_path(run_dir, checkpoints::checkpoint_name(state.best->step))};
+}
+
+// Saves `state` now and returns its digest.
+std::string save_checkpoint(const LoopContext& context, const step::TrainState& state) {
+  const step::HostState host = step::capture(state, context.config, context.device);
+  const checkpoints::CommitResult saved = checkpoints::commit_checkpoint({
+      .run_dir = context.config.output_dir,
+      .parts = host.parts,
+      .world_size = 1,
+      .config_digest = config::identity_digest(context.config),
+      .data_digest = context.data.digest,
+      .versions = context.versions,
+      .save_total_limit = context.config.checkpoint.save_total_limit,
+      .keep_paths = protected_checkpoints(context.config.output_dir, state),
+  });
+  context.log.info(cat("saved ", saved.path, " (", bytes_text(saved.bytes), ", ",
+                       duration_text(saved.seconds), ")"));
+  for (const std::string& path : saved.deleted) context.log.info(cat("removed old ", path));
+  return saved.state_digest;
 }
 
 class TrainingLoop {
@@ -121,7 +148,7 @@ class TrainingLoop {
                           record.accuracy, " over ", record.samples, " samples (best loss ",
                           state_.best ? state_.best->loss : record.loss, " at step ",
                           state_.best ? state_.best->step : record.step, ")"));
-    clock_.mark(step::Phase::kOther);
+    clock_.restart();  // an evaluation has its own time_ms and belongs to no step
   }
 
   void save_now() {
@@ -145,24 +172,6 @@ class TrainingLoop {
 };
 
 }  // namespace
-
-std::string save_checkpoint(const LoopContext& context, const step::TrainState& state) {
-  const step::HostState host = step::capture(state, context.config, context.device);
-  const checkpoints::CommitResult saved = checkpoints::commit_checkpoint({
-      .run_dir = context.config.output_dir,
-      .parts = host.parts,
-      .world_size = 1,
-      .config_digest = config::identity_digest(context.config),
-      .data_digest = context.data.digest,
-      .versions = context.versions,
-      .save_total_limit = context.config.checkpoint.save_total_limit,
-      .keep_paths = {},
-  });
-  context.log.info(cat("saved ", saved.path, " (", bytes_text(saved.bytes), ", ",
-                       duration_text(saved.seconds), ")"));
-  for (const std::string& path : saved.deleted) context.log.info(cat("removed old ", path));
-  return saved.state_digest;
-}
 
 LoopResult run_training(const LoopContext& context, step::TrainState& state) {
   return TrainingLoop(context, state).run();

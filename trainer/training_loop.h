@@ -36,8 +36,4 @@ struct LoopResult {
 // CheckpointError if a save fails.
 LoopResult run_training(const LoopContext& context, step::TrainState& state);
 
-// Saves `state` now; used by the loop and for the first checkpoint of a run resumed into a new
-// folder. Returns the state digest.
-std::string save_checkpoint(const LoopContext& context, const step::TrainState& state);
-
 }  // namespace assay::trainer

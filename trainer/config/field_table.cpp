@@ -185,7 +185,7 @@ void add_data_fields(std::vector<Field>& table) {
       {.key = "data.pin_memory",
        .names = {"pin_memory", "dataloader_pin_memory"},
        .group = kData,
-       .help = "Batches in page-locked memory, so that copies to a GPU overlap; CPU runs have none",
+       .help = "Batches in page-locked memory, so that copies to a GPU need not block; CPU runs have none",
        .example = "false"}));
 }
 

@@ -222,10 +222,51 @@ std::string put_aside_later(const std::string& run_dir, int64_t step, const std:
   return name;
 }
 
-void copy_logs_up_to(const std::string& from, const std::string& to, int64_t step) {
+void continue_elsewhere(const std::string& from, const checkpoints::Checkpoint& checkpoint,
+                        const std::string& to) {
+  const int64_t step = checkpoint.trainer.step;
   for (const LogCut& cut : cut_logs(from, step)) {
     write_file_durably(join_path(to, cut.name), cut.parts.kept, "config");
   }
+  const std::string name = checkpoints::checkpoint_name(step);
+  const std::string temporary = join_path(to, checkpoints::temporary_name(step));
+  create_directories(temporary);
+  std::vector<std::string> files{std::string(checkpoints::kManifestFile)};
+  for (const checkpoints::WrittenFile& file : checkpoint.manifest.files) files.push_back(file.name);
+  for (const std::string& file : files) {
+    const MappedFile source(join_path(checkpoint.path, file));
+    FileWriter copy(join_path(temporary, file), "checkpoint.state");
+    copy.write(source.data(), source.size());
+    copy.sync();
+    copy.close();
+  }
+  sync_directory(temporary, "checkpoint.sync_dir");
+  rename_path(temporary, join_path(to, name), "checkpoint.rename");
+  sync_directory(to, "checkpoint.sync_parent");
+  write_file_durably(join_path(to, checkpoints::kLatestFile), name + "\n", "checkpoint.latest");
+}
+
+void remove_stale_files(const std::string& run_dir) {
+  constexpr std::string_view kMark = ".tmp-";
+  for (const std::string& name : list_directory(run_dir)) {
+    const size_t mark = name.rfind(kMark);
+    if (name.front() != '.' || mark == std::string::npos) continue;
+    const std::string_view suffix = std::string_view(name).substr(mark + kMark.size());
+    const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+    const bool is_ours = is_run_file(std::string_view(name).substr(1, mark - 1)) && suffix.size() == 8 &&
+                         std::all_of(suffix.begin(), suffix.end(), is_hex);
+    if (is_ours && is_regular_file(join_path(run_dir, name))) remove_file(join_path(run_dir, name));
+  }
+}
+
+std::string folder_fingerprint(const std::string& run_dir) {
+  if (!is_directory(run_dir)) return "";
+  std::string print;
+  for (const std::string& name : list_directory(run_dir)) {
+    if (name != checkpoints::kLockFile) print += name + "\n";
+  }
+  const std::string latest = join_path(run_dir, checkpoints::kLatestFile);
+  return path_exists(latest) ? print + read_file(latest) : print;
 }
 
 }  // namespace assay::run

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoints/reader.h"
 #include "trainer/config/run_config.h"
 
 namespace assay::run {
@@ -56,7 +57,15 @@ void remove_run(const std::string& run_dir);
 // Killed in the middle it leaves a folder from which the newest remaining checkpoint resumes.
 std::string put_aside_later(const std::string& run_dir, int64_t step, const std::string& keep_name);
 
-// Starts `to` with the metrics and id lines of `from` up to `step`.
-void copy_logs_up_to(const std::string& from, const std::string& to, int64_t step);
+// Starts the run folder `to` as a continuation of a checkpoint that lies elsewhere: the metrics and
+// id lines of `from` up to its step, then the checkpoint itself, committed by rename, then `latest`.
+void continue_elsewhere(const std::string& from, const checkpoints::Checkpoint& checkpoint,
+                        const std::string& to);
+
+// Removes what a kill inside a durable write left: ".<file of a run>.tmp-<8 hex digits>".
+void remove_stale_files(const std::string& run_dir);
+
+// What a decision about a folder depends on, cheap to read: names in it and `latest`.
+std::string folder_fingerprint(const std::string& run_dir);
 
 }  // namespace assay::run

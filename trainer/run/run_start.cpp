@@ -26,6 +26,13 @@ bool is_same_path(const std::string& left, const std::string& right) {
   return !left_error && !right_error && a == b;
 }
 
+bool lies_below(const std::string& path, const std::string& folder) {
+  std::error_code error;
+  const auto relative = std::filesystem::proximate(std::filesystem::weakly_canonical(path, error),
+                                                   std::filesystem::weakly_canonical(folder, error), error);
+  return !error && !relative.empty() && *relative.begin() != "..";
+}
+
 std::string differences_text(const std::vector<config::FieldDifference>& differences) {
   std::vector<std::string> lines;
   for (const config::FieldDifference& difference : differences) {
@@ -112,10 +119,10 @@ void refuse_changes(const config::RunConfig& stored, const config::RunConfig& wa
 int64_t resumed_horizon(const config::RunConfig& wanted, bool is_horizon_given,
                         const checkpoints::TrainerState& trainer) {
   const int64_t stored = trainer.schedule_total_steps;
+  if (stored == 0) return is_horizon_given ? wanted.schedule.total_steps.value_or(0) : 0;
   if (!is_horizon_given || !wanted.schedule.total_steps || *wanted.schedule.total_steps == stored) {
     return stored;
   }
-  if (stored == 0) return 0;  // the schedule never falls
   const bool is_at_end = trainer.updates >= stored;
   const std::vector<std::string> allowed = config::allowed_changes(wanted);
   if (is_at_end || is_given(allowed, "schedule.total_steps")) return *wanted.schedule.total_steps;
@@ -124,19 +131,27 @@ int64_t resumed_horizon(const config::RunConfig& wanted, bool is_horizon_given,
                         " now. Fix: leave it out, or --allow_config_change schedule.total_steps"));
 }
 
+// `auto` where nothing was ever saved. What is not given still comes from the run that is there.
+RunStart begin_anew(std::span<const std::string> words, const std::string& run_dir) {
+  RunStart start;
+  if (!holds_run(run_dir)) {
+    start.config = config::parse_train_arguments(words).config;
+    start.notes.push_back(cat("auto: no run in ", run_dir, "; starting at step 0"));
+    return start;
+  }
+  const config::RunConfig stored = read_config(run_dir);
+  start.config = config::parse_train_arguments(words, &stored).config;
+  refuse_changes(stored, start.config);
+  start.notes.push_back(
+      cat("auto: the run in ", run_dir, " ended before its first save; starting at step 0"));
+  return start;
+}
+
 RunStart decide_resume(std::span<const std::string> words, const config::ParsedArguments& first) {
   const std::string run_dir = folder_for_request(first);
   const std::string& request = first.config.resume_from_checkpoint;
   if (request == "auto" && (!holds_run(run_dir) || has_never_saved(run_dir))) {
-    RunStart start;
-    start.config = config::parse_train_arguments(words).config;
-    start.notes.push_back(holds_run(run_dir)
-                              ? cat("auto: the run in ", run_dir, " ended before its first save; starting at step 0")
-                              : cat("auto: no run in ", run_dir, "; starting at step 0"));
-    if (path_exists(join_path(run_dir, kConfigFile))) {
-      refuse_changes(read_config(run_dir), start.config);
-    }
-    return start;
+    return begin_anew(words, run_dir);
   }
   RunStart start;
   start.kind = StartKind::kResume;
@@ -161,8 +176,13 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
                          is_same_path(resumed.config.output_dir, start.source_run_dir);
   if (start.is_same_folder) resumed.config.output_dir = start.source_run_dir;
   start.config = resumed.config;
-  if (!start.is_same_folder && holds_run(start.config.output_dir) &&
-      !start.config.overwrite_output_dir) {
+  const std::string& target = start.config.output_dir;
+  if (!start.is_same_folder && start.config.overwrite_output_dir &&
+      lies_below(start.checkpoint->path, target)) {
+    throw ConfigError(cat("--overwrite_output_dir would remove ", start.checkpoint->path,
+                          ", which this run resumes from. Fix: choose another --output_dir"));
+  }
+  if (!start.is_same_folder && holds_run(target) && !start.config.overwrite_output_dir) {
     throw ConfigError(cat("--output_dir ", quoted(start.config.output_dir),
                           " holds another run. Fix: choose an empty folder for the resumed run, or resume "
                           "with --resume_from_checkpoint auto --output_dir ", start.config.output_dir));
@@ -176,8 +196,11 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
 
 RunStart decide_start(std::span<const std::string> words, bool is_restart) {
   config::ParsedArguments first = config::peek_train_arguments(words);
-  if (is_restart && !is_given(first.given, "resume_from_checkpoint") &&
-      !first.config.output_dir.empty()) {
+  if (is_restart && !is_given(first.given, "resume_from_checkpoint")) {
+    if (first.config.output_dir.empty()) {
+      throw ConfigError("an elastic agent restarted this run (TORCHELASTIC_RESTART_COUNT > 0), but without "
+                        "--output_dir each start has a folder of its own. Fix: add --output_dir DIR");
+    }
     first.config.resume_from_checkpoint = "auto";
   }
   if (!first.config.resume_from_checkpoint.empty()) return decide_resume(words, first);

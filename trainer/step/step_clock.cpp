@@ -42,6 +42,11 @@ void StepClock::begin_step() {
 
 void StepClock::mark(Phase phase) { push(phase); }
 
+void StepClock::restart() {
+  current_.marks.clear();
+  push(Phase::kOther);
+}
+
 StepMarks StepClock::end_step() {
   push(Phase::kOther);
   StepMarks done = std::exchange(current_, StepMarks{});

@@ -34,6 +34,8 @@ class StepClock {
   void begin_step();
   // Ends the interval since the last mark and books it to `phase`.
   void mark(Phase phase);
+  // Starts the next step now: what happened since the last one ended belongs to none.
+  void restart();
   // The step's marks, to be read once the device has passed them (one step late on CUDA).
   StepMarks end_step();
 

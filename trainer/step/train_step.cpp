@@ -47,6 +47,7 @@ TrainStep::TrainStep(const config::RunConfig& config, const data::SampleSpec& sp
 PendingStep TrainStep::run(TrainState& state, data::DataLoader& loader, StepClock& clock) {
   PendingStep pending;
   clock.begin_step();
+  reset_peak_memory(device_);
   at::_foreach_zero_(gradients(state));
   clock.mark(Phase::kOptimizer);
   at::Tensor loss_sum;  // over the step's valid targets, float64
@@ -135,6 +136,11 @@ void TrainStep::advance(TrainState& state, const data::StepWindow& window,
   record.epoch = static_cast<double>(window.epoch) +
                  static_cast<double>(window.first + window.count) /
                      static_cast<double>(sampler_.config().dataset_size);
+  // The allocator counts on the host as work is enqueued, so this is the step's own peak.
+  const DeviceMemory memory = device_memory(device_);
+  record.memory.allocated_bytes = memory.allocated_bytes;
+  record.memory.peak_allocated_bytes = memory.peak_allocated_bytes;
+  record.memory.reserved_bytes = memory.reserved_bytes;
   pending.epoch = window.epoch;
   record.ids_digest = metrics::ids_digest(pending.ids);
 }
@@ -150,10 +156,6 @@ ResolvedStep TrainStep::resolve(const TrainState& state, PendingStep& pending) c
   record.grad_norm = numbers[1];
   record.time_ms = times.time_ms;
   record.phases = times.phases;
-  const DeviceMemory memory = device_memory(device_);
-  record.memory.allocated_bytes = memory.allocated_bytes;
-  record.memory.peak_allocated_bytes = memory.peak_allocated_bytes;
-  record.memory.reserved_bytes = memory.reserved_bytes;
   if (resolved.is_nonfinite) {
     --record.updates;  // counted when it was enqueued
     ++record.skipped;

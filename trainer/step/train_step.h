@@ -39,9 +39,10 @@ class TrainStep {
             const data::Sampler& sampler, const c10::Device& device);
 
   // Takes the next step's micro-batches and applies one update to `state`. Loss and gradient are
-  // sums over valid targets divided once by the step's global count. No synchronisation with a
-  // CUDA device. A non-finite loss or gradient leaves weights and optimizer as they were; whoever
-  // resolves the step must then stop, since counters and schedule have moved on.
+  // sums over valid targets divided once by the step's global count. The host waits for a CUDA
+  // device only where a batch slot is freed: for the copies of the micro-batch before. A non-finite
+  // loss or gradient leaves weights and optimizer as they were; whoever resolves the step must then
+  // stop, since counters and schedule have moved on.
   PendingStep run(TrainState& state, data::DataLoader& loader, StepClock& clock);
 
   // Waits for the step's numbers and fills in its record.

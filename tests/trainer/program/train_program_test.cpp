@@ -178,6 +178,70 @@ TEST_F(TrainProgram, ResumesIntoAnotherFolderAndLeavesTheOldOne) {
   EXPECT_FALSE(path_exists(path("old/abandoned-1")));
 }
 
+TEST_F(TrainProgram, AKillWhileContinuingElsewhereLosesNothing) {
+  ASSERT_EQ(train(small_digits("old")).code, 0);
+  const std::string digest = result_of(path("old")).state_digest;
+  int number = 0;
+  for (const char* fault : {"config.write=kill", "checkpoint.state.write=kill", "checkpoint.rename=kill",
+                            "checkpoint.latest.rename=kill", "environment.write=kill"}) {
+    const std::string run_dir = path(cat("new-", ++number));
+    const Words words{"--resume_from_checkpoint", "old/checkpoint-8", "--output_dir", run_dir};
+    EXPECT_EQ(train(words, fault).code, 128 + SIGKILL) << fault;
+    // Either the new folder goes on by itself, or it says that it cannot and is replaced on request.
+    auto end = train({"--resume_from_checkpoint", "auto", "--output_dir", run_dir});
+    if (end.code == 4) {
+      EXPECT_THAT(end.output, HasSubstr("Fix:")) << fault;
+      Words again = words;
+      again.push_back("--overwrite_output_dir");
+      end = train(again);
+    }
+    ASSERT_EQ(end.code, 0) << fault << "\n" << end.output;
+    EXPECT_EQ(result_of(run_dir).state_digest, digest) << fault;
+    EXPECT_EQ(steps_of(run_dir), one_to(12)) << fault;
+  }
+}
+
+TEST_F(TrainProgram, AKillWhileLaterLinesArePutAsideLosesNothing) {
+  ASSERT_EQ(train(small_digits("control")).code, 0);
+  int number = 0;
+  for (const char* fault : {"config.rename:1=kill", "checkpoint.latest.rename:1=kill", "checkpoint.rotate:1=kill",
+                            "checkpoint.rotate:2=kill", "config.rename:3=kill", "config.rename:4=kill"}) {
+    const std::string run_dir = path(cat("run-", ++number));
+    std::filesystem::copy(path("control"), run_dir, std::filesystem::copy_options::recursive);
+    const Words words{"--resume_from_checkpoint", join_path(run_dir, "checkpoint-4")};
+    EXPECT_EQ(train(words, fault).code, 128 + SIGKILL) << fault;
+    const auto end = train(resumed(small_digits(run_dir)));
+    ASSERT_EQ(end.code, 0) << fault << "\n" << end.output;
+    EXPECT_EQ(steps_of(run_dir), one_to(12)) << fault;
+    EXPECT_EQ(result_of(run_dir).state_digest, result_of(path("control")).state_digest) << fault;
+  }
+}
+
+TEST_F(TrainProgram, ASecondSignalEndsAtOnce) {
+  int sent = 0;
+  const auto end = train(small_digits("run"), "checkpoint.begin:1=stall:20", [&] {
+    const std::string metrics = path("run/metrics.jsonl");
+    if (!path_exists(metrics) || split(read_file(metrics), '\n').size() < 5 || sent > 40) return 0;
+    return ++sent % 20 == 0 ? SIGTERM : 0;
+  });
+  EXPECT_EQ(end.code, 143) << end.output;
+  EXPECT_FALSE(path_exists(path("run/checkpoint-4")));
+}
+
+TEST_F(TrainProgram, PlantedDefectsOfAResumeShowInTheDigest) {
+  ASSERT_EQ(train(small_text(path("control"))).code, 0);
+  int number = 0;
+  for (const char* defect : {"defect.skip_rng_restore", "defect.skip_optimizer_restore", "defect.step_off_by_one",
+                             "defect.wrong_lr_after_resume", "defect.scale_gradient:5", "defect.skip_sample:9",
+                             "defect.repeat_sample:9"}) {
+    const std::string run_dir = path(cat("run-", ++number));
+    EXPECT_EQ(train(small_text(run_dir), "train.backward:13=kill").code, 128 + SIGKILL);
+    ASSERT_EQ(train(resumed(small_text(run_dir)), cat(defect, "=on")).code, 0) << defect;
+    EXPECT_NE(result_of(run_dir).state_digest, result_of(path("control")).state_digest) << defect;
+    EXPECT_FALSE(checkpoints::compare_runs(path("control"), run_dir).is_bit_equal()) << defect;
+  }
+}
+
 TEST_F(TrainProgram, ResumesInAFolderThatWasMovedAndHasAnOddName) {
   ASSERT_EQ(train(small_digits("run", {{"--max_steps", "6"}})).code, 0);
   const std::string odd = path("Gr\xc3\xb6\xc3\x9f" "e \xe6\xb8\xac\xe8\xa9\xa6 'q\" \n x");

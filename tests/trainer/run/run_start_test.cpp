@@ -14,6 +14,7 @@
 #include "checkpoints/layout.h"
 #include "checkpoints/writer.h"
 #include "trainer/config/config_io.h"
+#include "trainer/metrics/step_record.h"
 #include "trainer/run/run_folder.h"
 
 namespace assay::run {
@@ -143,6 +144,57 @@ TEST_F(RunStartTest, StartsAnewWithAutoOnlyWhereNothingWasEverSaved) {
   EXPECT_EQ(decide_start(words({"--resume_from_checkpoint", "auto"}), false).kind, StartKind::kFresh);
   write_metrics(6);  // past the first save at 5: a checkpoint has been lost
   EXPECT_THAT(refusal(words({"--resume_from_checkpoint", "auto"})), HasSubstr("4: "));
+}
+
+TEST_F(RunStartTest, AutoBeforeTheFirstSaveKeepsTheRunsOwnConfiguration) {
+  write_config(resolved({"--learning_rate", "0.25"}));
+  const RunStart start =
+      decide_start(Words{"--output_dir", run_dir(), "--resume_from_checkpoint", "auto"}, false);
+  EXPECT_EQ(start.kind, StartKind::kFresh);
+  EXPECT_EQ(start.config.max_steps, 20);
+  EXPECT_EQ(start.config.optimizer.learning_rate, 0.25);
+  EXPECT_THAT(refusal({"--output_dir", run_dir(), "--resume_from_checkpoint", "auto", "--seed", "7"}),
+              HasSubstr("seed: 42 there, 7 now"));
+}
+
+TEST_F(RunStartTest, ARestartWithoutAFolderIsRefused) {
+  EXPECT_THAT(refusal(Words{"--max_steps", "5"}, true), AllOf(HasSubstr("2: "), HasSubstr("--output_dir")));
+}
+
+TEST_F(RunStartTest, ContinuesElsewhereFromAWholeCheckpoint) {
+  commit(5, resolved());
+  commit(10, resolved());
+  write_metrics(12);
+  const std::string other = join_path(folder_.path(), "other");
+  create_directories(other);
+  const auto checkpoint = checkpoints::open_checkpoint(join_path(run_dir(), "checkpoint-10"));
+  continue_elsewhere(run_dir(), checkpoint, other);
+  EXPECT_TRUE(checkpoints::verify_checkpoint(join_path(other, "checkpoint-10")).empty());
+  EXPECT_EQ(checkpoints::read_latest(other), join_path(other, "checkpoint-10"));
+  EXPECT_EQ(metrics::split_log_at_step(read_file(join_path(other, kMetricsFile)), 10).later, "");
+  // Without config.json, which the trainer writes last, nobody takes it for a run that never saved.
+  EXPECT_EQ(decide_start(Words{"--output_dir", other, "--resume_from_checkpoint", "auto"}, false).kind,
+            StartKind::kResume);
+}
+
+TEST_F(RunStartTest, WillNotOverwriteWhatItResumesFrom) {
+  commit(5, resolved());
+  create_directories(join_path(run_dir(), "abandoned-1"));
+  const std::string inside = join_path(run_dir(), "abandoned-1/checkpoint-5");
+  rename_path(join_path(run_dir(), "checkpoint-5"), inside, "checkpoint.rename");
+  EXPECT_THAT(refusal({"--resume_from_checkpoint", inside, "--output_dir", run_dir(), "--overwrite_output_dir"}),
+              HasSubstr("would remove"));
+}
+
+TEST_F(RunStartTest, RemovesWhatAKillInADurableWriteLeft) {
+  create_directories(run_dir());
+  for (const char* name : {".metrics.jsonl.tmp-0123abcd", ".config.json.tmp-00000000", ".notes.tmp-01234567",
+                           ".config.json.tmp-xyz", "config.json.tmp-01234567"}) {
+    write_file_durably(join_path(run_dir(), name), "x", "config");
+  }
+  remove_stale_files(run_dir());
+  EXPECT_EQ(list_directory(run_dir()),
+            (Words{".config.json.tmp-xyz", ".notes.tmp-01234567", "config.json.tmp-01234567"}));
 }
 
 TEST_F(RunStartTest, LatestMustExist) {
