@@ -100,6 +100,7 @@ class Acceptance {
     }
     ScenarioContext context(request_.suite, environment_, interrupt_, config);
     for (size_t i = 0; i < chosen_.size(); ++i) run_one(i, context);
+    add_later_scenarios(context);
     finish_report();
     return {report_, signal_number_};
   }
@@ -132,11 +133,6 @@ class Acceptance {
     report_.command = request_.command;
     report_.device = describe_device(environment_);
     report_.platform_json = platform::to_json(environment_);
-    for (const Scenario& scenario : all_scenarios()) {
-      if (!scenario.is_in_this_release) {
-        report_.not_in_this_release.emplace_back(scenario.key);
-      }
-    }
     folder_.add_evidence("platform.json", report_.platform_json);
     folder_.add_evidence("suite.json", request_.suite_text);
     if (!request_.config_file.empty()) {
@@ -187,6 +183,22 @@ class Acceptance {
                        result.reason.empty() ? "" : ": ", result.reason));
     put_result(report_.scenarios, std::move(result));
     folder_.write_progress(report_);
+  }
+
+  // What the contract names and this release does not have is said by name, and decides nothing.
+  void add_later_scenarios(const ScenarioContext& context) {
+    for (const Scenario& scenario : all_scenarios()) {
+      const bool is_there = std::any_of(
+          report_.scenarios.begin(), report_.scenarios.end(),
+          [&](const ScenarioResult& result) { return result.name == scenario.key; });
+      if (scenario.is_in_this_release || is_there) continue;
+      ScenarioResult result;
+      result.name = std::string(scenario.key);
+      result.reason = scenario.reason_not_to_run(context).value_or("not in this release");
+      result.is_required = false;
+      result.finished_utc = utc_timestamp();
+      put_result(report_.scenarios, std::move(result));
+    }
   }
 
   void finish_report() {

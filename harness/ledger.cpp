@@ -58,7 +58,7 @@ class LedgerCheck {
   // An epoch that was left behind must hold every sample; ids are 0..n-1 within the split.
   void close_epoch() {
     ++ledger_.whole_epochs;
-    if (used_.empty()) return;
+    if (used_.empty() || rules_.drops_last) return;
     const int64_t size =
         rules_.train_samples > 0 ? rules_.train_samples : used_.rbegin()->first + 1;
     if (static_cast<int64_t>(used_.size()) == size) return;

@@ -15,6 +15,7 @@ struct LedgerRules {
   int64_t first_step = 1;
   int64_t last_step = 0;        // of the run
   int64_t train_samples = 0;    // size of the data set; 0: unknown, only what the ids show
+  bool drops_last = false;      // an epoch may leave out its last, shorter window
 };
 
 struct LedgerFinding {

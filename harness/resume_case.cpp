@@ -39,6 +39,21 @@ void read_leftovers(const std::string& run_dir, ResumeResult& result) {
   result.last_step = std::max(result.last_step, result.resumed_from);
 }
 
+// How the session that was to be killed ended.
+enum class Landing {
+  kLanded,           // by our signal, while it was going on
+  kFinishedFirst,    // at its target with exit code 0, before the signal came
+  kBroken,           // otherwise: a finding about the trainer
+};
+
+// The lines of steps 1..`step` as they stand; their times cannot repeat, so equal bytes after a resume
+// prove that those steps were not done again.
+std::string lines_up_to(const std::string& run_dir, int64_t step) {
+  const std::string file = join_path(run_dir, "metrics.jsonl");
+  if (step == 0 || !path_exists(file)) return "";
+  return metrics::split_log_at_step(read_file(file), step).kept;
+}
+
 class ResumeCase {
  public:
   ResumeCase(ScenarioContext& context, const ResumeSetting& setting, const ControlRun& control,
@@ -56,15 +71,23 @@ class ResumeCase {
   }
 
   ResumeResult run() {
-    for (int attempt = 1; attempt <= kAttempts && !result_.is_landed; ++attempt) {
+    Landing landing = Landing::kFinishedFirst;
+    for (int attempt = 1; attempt <= kAttempts && landing == Landing::kFinishedFirst; ++attempt) {
       remove_tree(run_dir_);
-      result_.is_landed = attempt_kill(1.0 / attempt);
+      landing = attempt_kill(1.0 / attempt);
     }
-    if (!result_.is_landed) {
+    if (landing == Landing::kFinishedFirst) {
       result_.problem = cat("the kill never came while the run was going on (", end_text_, ")");
       return result_;
     }
+    result_.is_landed = true;
+    if (landing == Landing::kBroken) {
+      result_.problem = cat("the session to be killed ended with ", end_text_,
+                            "; expected is the kill, or exit code 0 at step ", setting_.steps);
+      return result_;
+    }
     read_leftovers(run_dir_, result_);
+    kept_lines_ = lines_up_to(run_dir_, result_.resumed_from);
     if (kill_.kind == KillKind::kSigterm) judge_sigterm();
     resume_to_end();
     return result_;
@@ -102,7 +125,7 @@ class ResumeCase {
     }
   }
 
-  bool attempt_kill(double earlier) {
+  Landing attempt_kill(double earlier) {
     result_.evidence.clear();
     if (kill_.is_after_resume) {
       TrialRequest first = session("first", false);
@@ -110,22 +133,35 @@ class ResumeCase {
       first.kill_at_step =
           clock_.step(setting_.save_steps + 1, std::max(setting_.save_steps + 1,
                                                         setting_.steps / 2));
-      const TrialResult end = context_.run(first);
-      end_text_ = describe_end(end);
-      if (end.signal_number != SIGKILL) return false;
+      const Landing landing = landing_of(context_.run(first), /*is_by_fault_point=*/false);
+      if (landing != Landing::kLanded) return landing;
     }
     read_leftovers(run_dir_, result_);
     TrialRequest request = session("killed", kill_.is_after_resume);
     request.first_new_step = kill_.is_after_resume ? result_.resumed_from + 1 : 1;
     arm(request, earlier);
     const TrialResult end = context_.run(request);
-    end_text_ = describe_end(end);
-    if (kill_.kind == KillKind::kSigterm) {
-      sigterm_end_ = end;
-      // A run that was done before the signal came has not been signalled.
-      return end.is_kill_sent && !end.is_exit(0);
+    if (kill_.kind != KillKind::kSigterm) {
+      return landing_of(end, kill_.kind == KillKind::kFaultPoint);
     }
-    return end.signal_number == SIGKILL && !end.is_timed_out;
+    sigterm_end_ = end;
+    end_text_ = describe_end(end);
+    read_leftovers(run_dir_, result_);
+    // A run that was done before the signal came has not been signalled; one that stops short of
+    // its target with exit code 0 is judged, since nothing but the target may end with 0.
+    if (end.is_exit(0) && result_.last_step == setting_.steps) return Landing::kFinishedFirst;
+    return end.is_kill_sent ? Landing::kLanded : Landing::kBroken;
+  }
+
+  // A SIGKILL that we did not send is somebody else's (out of memory?), not the one we asked for.
+  Landing landing_of(const TrialResult& end, bool is_by_fault_point) {
+    end_text_ = describe_end(end);
+    read_leftovers(run_dir_, result_);
+    if (end.signal_number == SIGKILL && !end.is_timed_out && (end.is_kill_sent || is_by_fault_point)) {
+      return Landing::kLanded;
+    }
+    if (end.is_exit(0) && result_.last_step == setting_.steps) return Landing::kFinishedFirst;
+    return Landing::kBroken;
   }
 
   void judge_sigterm() {
@@ -151,10 +187,16 @@ class ResumeCase {
     }
     result_.metrics_file = context_.relative(join_path(run_dir_, "metrics.jsonl"));
     result_.evidence.push_back(result_.metrics_file);
+    if (lines_up_to(run_dir_, result_.resumed_from) != kept_lines_) {
+      result_.problem = cat("the resumed run did not go on from checkpoint ", result_.resumed_from,
+                            ": the log lines of the steps before it were written anew");
+      return;
+    }
     judge_steps();
     LedgerRules rules;
     rules.last_step = setting_.steps;
     rules.train_samples = setting_.workload.train_samples;
+    rules.drops_last = setting_.workload.drops_last;
     result_.ledger = check_ledger(read_ids(run_dir_), rules);
     result_.continuity = judge_continuity(control_.run_dir, run_dir_, setting_.tolerance);
     context_.drop_weights(run_dir_);
@@ -184,6 +226,7 @@ class ResumeCase {
   std::string folder_;
   std::string run_dir_;
   std::string end_text_;
+  std::string kept_lines_;            // of the steps before the checkpoint resumed from
   TrialResult sigterm_end_;
   ResumeResult result_;
 };

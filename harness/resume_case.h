@@ -30,8 +30,8 @@ struct ControlRun {
 struct ResumeResult {
   std::string workload;
   std::string kill;
-  bool is_landed = false;             // the kill came while the run was going on
-  std::string problem;                // why the resumed run cannot be judged at all; empty if it can
+  bool is_landed = false;             // the session to be killed did not simply reach its target
+  std::string problem;                // why the case is bad before any comparison; empty if it is not
   std::string sigterm_problem;        // only for the kill "sigterm": exit code or save missing
   int64_t last_step = 0;              // finished before the kill
   int64_t resumed_from = 0;           // step of the newest checkpoint then; 0: none was committed

@@ -1,6 +1,8 @@
 #include "harness/scenario_context.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -8,6 +10,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "harness/run_folder.h"
+#include "trainer/config/config_io.h"
 
 namespace assay::harness {
 
@@ -23,6 +26,13 @@ std::vector<Workload> ScenarioContext::workloads(const std::vector<std::string>&
     Workload workload;
     workload.name = "config";
     workload.options = {config_.config_file};
+    // Trials are shorter than the run that the file describes; its schedule must not shrink with them.
+    const config::RunConfig user = config::parse_train_arguments(workload.options).config;
+    workload.drops_last = user.data.drop_last;
+    const std::optional<int64_t> horizon =
+        user.schedule.total_steps ? user.schedule.total_steps : user.max_steps;
+    const bool is_decaying = user.schedule.type == "linear" || user.schedule.type == "cosine";
+    if (is_decaying && horizon) workload.options.push_back(cat("schedule.total_steps=", *horizon));
     return {workload};
   }
   std::vector<Workload> result;
@@ -47,6 +57,8 @@ TrialRequest ScenarioContext::train_words(const std::string& folder,
   request.folder = folder;
   request.command = {find_trainer(), "train"};
   request.command.insert(request.command.end(), words.begin(), words.end());
+  // Relative paths in the user's file mean what they mean for `assay train`.
+  if (has_user_config()) request.working_directory = std::filesystem::current_path().string();
   request.stall_limit_seconds =
       has_user_config() ? suite_.config_stall_limit_seconds : suite_.stall_limit_seconds;
   return request;

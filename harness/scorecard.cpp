@@ -135,17 +135,15 @@ ScoreLine finished_stably(std::span<const ScenarioResult> scenarios) {
   line.key = "finished_stably";
   std::string missing;
   bool is_good = true;
-  bool is_any = false;
   for (const std::string_view name : {"smoke", "timing", "resume"}) {
     const ScenarioResult* scenario = find_scenario(scenarios, name);
     if (scenario == nullptr || scenario->verdict == Verdict::kCouldNotRun) {
       missing += cat(missing.empty() ? "" : ", ", name);
       continue;
     }
-    is_any = true;
     is_good = is_good && scenario->verdict == Verdict::kPass;
   }
-  line.text = !is_any ? "unknown" : is_good ? "yes" : "no";
+  line.text = !is_good ? "no" : missing.empty() ? "yes" : "unknown";
   if (!missing.empty()) {
     line.note = cat("without a verdict: ", missing);
   } else {

@@ -32,6 +32,7 @@ struct Workload {
   std::vector<std::string> options;    // words after "train"
   int64_t train_samples = 0;           // 0: unknown
   int64_t eval_samples = 0;
+  bool drops_last = false;              // of a user's configuration: a short last window is dropped
 };
 
 struct Suite {

@@ -33,7 +33,6 @@ struct Report {
   std::string platform_json;           // JSON object text of platform::to_json
   std::vector<ScenarioResult> scenarios;
   std::vector<ScoreLine> scorecard;
-  std::vector<std::string> not_in_this_release;  // scenarios that do not exist yet
 };
 
 std::string report_to_json(const Report& report);

@@ -149,8 +149,10 @@ class HtmlWriter {
     open_table({"column.scenario", "column.verdict", "column.seconds", "column.reason"});
     for (const ScenarioResult& scenario : report_.scenarios) {
       const std::string verdict(verdict_name(scenario.verdict));
-      out_ += cat("<tr><th scope=\"row\"><a href=\"#s-", markup_escaped(scenario.name), "\">",
-                  markup_escaped(scenario.name), "</a></th><td class=\"", verdict, "\">",
+      const std::string name = markup_escaped(scenario.name);
+      const std::string shown =
+          is_detailed(scenario) ? cat("<a href=\"#s-", name, "\">", name, "</a>") : name;
+      out_ += cat("<tr><th scope=\"row\">", shown, "</th><td class=\"", verdict, "\">",
                   text(cat("verdict.", verdict)), "</td>",
                   cell(shown_number(scenario.seconds)),
                   cell(scenario.reason.empty() ? scenario_title(scenario.name, language_)
@@ -158,10 +160,10 @@ class HtmlWriter {
                   "</tr>\n");
     }
     close_table();
-    if (!report_.not_in_this_release.empty()) {
-      out_ += cat("<p class=\"dim\">", text("heading.not_judged"), ": ",
-                  markup_escaped(join(report_.not_in_this_release, ", ")), "</p>\n");
-    }
+  }
+
+  static bool is_detailed(const ScenarioResult& scenario) {
+    return !scenario.checks.empty() || !scenario.facts.empty();
   }
 
   // Evidence is named as text with a relative link; a path that leaves the folder gets no link.
@@ -192,6 +194,7 @@ class HtmlWriter {
   }
 
   void write_checks(const ScenarioResult& scenario) {
+    if (!is_detailed(scenario)) return;
     out_ += cat("<h2 id=\"s-", markup_escaped(scenario.name), "\">",
                 markup_escaped(scenario.name), ": ",
                 markup_escaped(scenario_title(scenario.name, language_)), "</h2>\n");

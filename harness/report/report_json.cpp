@@ -170,8 +170,7 @@ std::string report_to_json(const Report& report) {
                {"platform", Json::parse(report.platform_json)},
                {"scenarios", Json::array()},
                {"scorecard", scorecard_json(report.scorecard)},
-               {"diagnosis", Json::array()},
-               {"not_in_this_release", report.not_in_this_release}};
+               {"diagnosis", Json::array()}};
   for (const ScenarioResult& scenario : report.scenarios) {
     json["scenarios"].push_back(to_json(scenario));
     for (const Advice& advice : scenario.advice) json["diagnosis"].push_back(to_json(advice));
@@ -208,7 +207,6 @@ Report report_from_json(std::string_view text, const std::string& origin) {
     report.platform_json = json.at("platform").dump();
     for (const Json& item : json.at("scenarios")) report.scenarios.push_back(scenario_from(item));
     report.scorecard = scorecard_from(json.at("scorecard"));
-    report.not_in_this_release = json.at("not_in_this_release").get<std::vector<std::string>>();
     return report;
   } catch (const Json::exception& error) {
     throw DataError(cat(origin, " cannot be read as a report: ", error.what(),

@@ -97,10 +97,6 @@ class MarkdownWriter {
   }
 
   void write_tail() {
-    if (!report_.not_in_this_release.empty()) {
-      heading(text("heading.not_judged"));
-      out_ += cat(markdown_escaped(join(report_.not_in_this_release, ", ")), "\n");
-    }
     heading(text("heading.evidence"));
     out_ += cat(markdown_escaped(text("text.evidence")), "\n");
     heading(text("heading.questions"));

@@ -27,8 +27,6 @@ constexpr Entry kEntries[] = {
      "\u8bc1\u636e"},
     {"heading.questions", "Questions a program cannot answer",
      "\u7a0b\u5e8f\u65e0\u6cd5\u56de\u7b54\u7684\u95ee\u9898"},
-    {"heading.not_judged", "Not judged in this release",
-     "\u672c\u7248\u672c\u672a\u8bc4\u5224"},
     {"column.scenario", "Scenario",
      "\u573a\u666f"},
     {"column.check", "Check",

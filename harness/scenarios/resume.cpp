@@ -72,6 +72,10 @@ std::string case_name(const ResumeResult& result) {
 template <class Problem>
 void judge_cases(const std::string& check, const std::vector<ResumeResult>& results,
                  const std::string& good, Problem problem_of, Recorder& recorder) {
+  if (results.empty()) {
+    recorder.could_not_run({.check = check, .reason = "no case came so far"});
+    return;
+  }
   int64_t bad = 0;
   std::string first;
   std::vector<std::string> evidence;
@@ -100,9 +104,11 @@ void judge_equality(const std::vector<ResumeResult>& results, Recorder& recorder
     const Continuity continuity = result.continuity.continuity;
     ++counts[static_cast<size_t>(continuity)];
     if (continuity == Continuity::kBitEqual) continue;
+    // What is not bit-equal differs, be it by the sign of a zero.
     const double relative = continuity == Continuity::kBroken
                                 ? std::numeric_limits<double>::infinity()
-                                : result.continuity.greatest_relative;
+                                : std::max(result.continuity.greatest_relative,
+                                           std::numeric_limits<double>::min());
     if (worst == nullptr || relative > greatest) {
       worst = &result;
       greatest = relative;
@@ -179,7 +185,12 @@ void judge_results(const std::vector<ResumeResult>& all, Recorder& recorder) {
   }
   judge_cases(kEnded, landed, "every resumed run reached its target with exit code 0",
               [](const ResumeResult& result) { return result.problem; }, recorder);
-  if (!signalled.empty()) {
+  const bool has_sigterm = std::any_of(all.begin(), all.end(), [](const ResumeResult& result) {
+    return result.kill == "sigterm";
+  });
+  if (!has_sigterm) {
+    recorder.not_applicable(kSigterm, "the suite's kill lists hold no sigterm");
+  } else {
     judge_cases(kSigterm, signalled, "SIGTERM saved the last step and ended with 143",
                 [](const ResumeResult& result) { return result.sigterm_problem; }, recorder);
   }
@@ -219,10 +230,8 @@ void report_cases(const std::vector<ResumeResult>& results, Recorder& recorder) 
   }
 }
 
-void run_resume(ScenarioContext& context, Recorder& recorder) {
-  const std::vector<KillList> lists = plan(context, recorder);
-  context.expect_trials(trial_count(lists));
-  std::vector<ResumeResult> results;
+void run_lists(ScenarioContext& context, const std::vector<KillList>& lists,
+               std::vector<ResumeResult>& results, Recorder& recorder) {
   for (const KillList& list : lists) {
     const std::string& workload = list.setting.workload.name;
     const ControlRun control = run_control(context, list.setting);
@@ -251,6 +260,26 @@ void run_resume(ScenarioContext& context, Recorder& recorder) {
     context.drop_weights(control.run_dir);
   }
   recorder.judge(true, {.check = kControl, .reason = "every control run ended with exit code 0"});
+}
+
+bool is_bad(const ResumeResult& result) {
+  return result.is_landed &&
+         (!result.problem.empty() || !result.sigterm_problem.empty() ||
+          !result.step_problem.empty() || !result.ledger.findings.empty() ||
+          result.continuity.continuity == Continuity::kBroken);
+}
+
+void run_resume(ScenarioContext& context, Recorder& recorder) {
+  const std::vector<KillList> lists = plan(context, recorder);
+  context.expect_trials(trial_count(lists));
+  std::vector<ResumeResult> results;
+  try {
+    run_lists(context, lists, results, recorder);
+  } catch (...) {
+    // An interruption or a used-up budget does not undo what was already seen to be wrong.
+    if (std::any_of(results.begin(), results.end(), is_bad)) judge_results(results, recorder);
+    throw;
+  }
   judge_results(results, recorder);
   report_cases(results, recorder);
 }

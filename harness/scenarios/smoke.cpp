@@ -32,20 +32,34 @@ const std::string kOutput = "checkpoints/smoke";
 
 struct SmokeRun {
   std::string run_dir;
+  std::string kept_lines;             // metrics of steps 1..15 as the first line left them
   std::vector<std::string> evidence;
   std::vector<metrics::StepRecord> steps;
 };
 
+std::string lines_before_resume(const std::string& run_dir) {
+  const std::string file = join_path(run_dir, "metrics.jsonl");
+  return path_exists(file) ? metrics::split_log_at_step(read_file(file), kSaveEvery).kept : "";
+}
+
 bool run_both_lines(ScenarioContext& context, Recorder& recorder, SmokeRun& run) {
   const std::string folder = context.evidence_folder("smoke", "lines");
   run.run_dir = join_path(folder, kOutput);
+  // The guides' lines as written; with a configuration of the user's, from the caller's folder.
+  const std::string output = context.has_user_config() ? run.run_dir : kOutput;
   std::vector<std::string> first = {"--max_steps", cat(kFirstTarget), "--batch_size", "1",
-                                    "--save_steps", cat(kSaveEvery), "--output_dir", kOutput};
+                                    "--save_steps", cat(kSaveEvery), "--output_dir", output};
   const Workload workload =
       context.has_user_config() ? context.workloads({}).front() : Workload{};
   first.insert(first.begin(), workload.options.begin(), workload.options.end());
+  // A GPU that is present must be used, and a retention of the user's must not take checkpoint-15.
+  if (context.has_user_config()) {
+    first.insert(first.end(), {"--save_total_limit", "0"});
+  } else if (context.environment().is_gpu_present) {
+    first.insert(first.end(), {"--device", "cuda"});
+  }
   const std::vector<std::string> second = {
-      "--resume_from_checkpoint", cat(kOutput, "/", checkpoints::checkpoint_name(kSaveEvery)),
+      "--resume_from_checkpoint", join_path(output, checkpoints::checkpoint_name(kSaveEvery)),
       "--max_steps", cat(kSecondTarget)};
   std::string ends;
   bool is_good = true;
@@ -54,7 +68,7 @@ bool run_both_lines(ScenarioContext& context, Recorder& recorder, SmokeRun& run)
     const std::string log_folder = context.evidence_folder("smoke", cat("line_", ++number));
     TrialRequest request = context.train_words(log_folder, words);
     create_directories(folder);
-    request.working_directory = folder;
+    if (!context.has_user_config()) request.working_directory = folder;
     request.run_dir = run.run_dir;
     request.first_new_step = number == 1 ? 1 : kSaveEvery + 1;
     const TrialResult result = context.run(request);
@@ -62,6 +76,7 @@ bool run_both_lines(ScenarioContext& context, Recorder& recorder, SmokeRun& run)
     is_good = is_good && result.is_exit(0);
     run.evidence.push_back(context.relative(join_path(log_folder, "log.txt")));
     if (!is_good) break;
+    if (number == 1) run.kept_lines = lines_before_resume(run.run_dir);
   }
   recorder.judge(is_good, {.check = kExitCodes,
                            .measured_text = ends,
@@ -83,6 +98,10 @@ void judge_steps(const SmokeRun& run, const std::string& metrics_path, Recorder&
   }
   if (problem.empty() && expected != kSecondTarget + 1) {
     problem = cat("the last step is ", expected - 1, ", expected ", kSecondTarget);
+  }
+  // Times cannot repeat: equal bytes prove that the second line went on instead of starting anew.
+  if (problem.empty() && lines_before_resume(run.run_dir) != run.kept_lines) {
+    problem = cat("the lines of steps 1 to ", kSaveEvery, " were written anew: nothing was resumed");
   }
   recorder.judge(problem.empty(),
                  {.check = kStepsOnce,
@@ -143,9 +162,9 @@ void judge_checkpoints(ScenarioContext& context, const SmokeRun& run, Recorder& 
     if (!problem.empty()) continue;
     const std::string manifest = join_path(path, checkpoints::kManifestFile);
     const auto read = checkpoints::manifest_from_json(read_file(manifest), manifest);
-    for (const checkpoints::WrittenFile& file : read.files) {
-      if (file.name == checkpoints::kModelFile) model_digests.insert(file.xxh3);
-    }
+    // Not the file's checksum: its header names the step.
+    const auto model = read.state_components.find("model");
+    if (model != read.state_components.end()) model_digests.insert(model->second);
     evidence.push_back(context.relative(manifest));
   }
   recorder.judge(problem.empty(),

@@ -92,7 +92,7 @@ struct CheckpointProbe {
 std::optional<CheckpointProbe> save_one_checkpoint(ScenarioContext& context, Recorder& recorder) {
   const std::string folder = context.evidence_folder("storage", "probe");
   const Workload workload = context.workloads(recorder.list("workloads")).front();
-  TrialRequest request = context.train(folder, workload, {"--max_steps", "2", "--save_steps", "1"});
+  TrialRequest request = context.train(folder, workload, {"--max_steps", "2", "--save_steps", "1", "--save_total_limit", "0"});
   const TrialResult result = context.run(request);
   const std::string log = context.relative(join_path(folder, "log.txt"));
   const auto entries = is_directory(request.run_dir)

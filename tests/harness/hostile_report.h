@@ -22,7 +22,6 @@ inline Report hostile_report() {
   report.version = kHostile;
   report.device = kHostile;
   report.platform_json = "{\"host_name\": \"</pre><script>alert(3)</script>\"}";
-  report.not_in_this_release = {kHostile};
   ScenarioResult scenario;
   scenario.name = "smoke";
   scenario.verdict = Verdict::kFail;
