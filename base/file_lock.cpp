@@ -49,6 +49,14 @@ std::unique_ptr<FolderLock> FolderLock::try_lock(const std::string& path, std::s
   return std::unique_ptr<FolderLock>(new FolderLock(file.release()));
 }
 
+bool FolderLock::is_held(const std::string& path, std::string* holder) {
+  if (!path_exists(path)) return false;
+  const Descriptor file = open_descriptor(path, O_RDONLY | O_NOFOLLOW, "open the lock");
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return false;
+  if (holder != nullptr) *holder = read_holder(file);
+  return true;
+}
+
 FolderLock::~FolderLock() { ::close(descriptor_); }
 
 }  // namespace assay

@@ -152,4 +152,12 @@ TemporaryFolder::~TemporaryFolder() {
   }
 }
 
+void ensure_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest free descriptor is this one, since the lower ones are open by now.
+    if (::open("/dev/null", O_RDWR) < 0) return;  // nothing to print to and nothing to say it on
+  }
+}
+
 }  // namespace assay

@@ -121,6 +121,8 @@ class FolderLock {
  public:
   // Nothing if somebody else holds it; `holder` then says who. Throws FileError.
   static std::unique_ptr<FolderLock> try_lock(const std::string& path, std::string* holder);
+  // Whether somebody holds it now; changes nothing. False if there is no such file.
+  static bool is_held(const std::string& path, std::string* holder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
@@ -129,6 +131,10 @@ class FolderLock {
   explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
   int descriptor_;
 };
+
+// Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, so that no file of ours gets
+// one of them and then what is printed. Call first in main.
+void ensure_standard_streams();
 
 // A folder under $TMPDIR (or /tmp) that is removed with everything in it on destruction.
 class TemporaryFolder {

@@ -43,10 +43,6 @@ std::string exact_text(double value) {
   return cat(number_text(value), " (", hex_float(value), ")");
 }
 
-std::string best_text(const std::optional<BestEvaluation>& best) {
-  return best ? cat("loss ", exact_text(best->loss), " at step ", best->step) : "none";
-}
-
 std::string scaler_text(const std::optional<ScalerState>& scaler) {
   return scaler
              ? cat("scale ", exact_text(scaler->scale), ", growth_tracker ", scaler->growth_tracker)
@@ -78,7 +74,6 @@ void compare_trainer(Collector& out, const TrainerState& left, const TrainerStat
   out.add_unequal("optimizer", left.optimizer, right.optimizer, "configuration: another optimizer");
   out.add_unequal("last_loss", exact_text(left.last_loss), exact_text(right.last_loss),
                   "the last step was computed from other weights, samples or random numbers");
-  out.add_unequal("best", best_text(left.best), best_text(right.best), "evaluation");
 }
 
 std::string rng_text(const std::string& hex) {

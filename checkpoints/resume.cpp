@@ -73,9 +73,8 @@ ResumeChoice choose_auto(const std::string& run_dir) {
   }
   if (holds_a_run(run_dir)) {
     throw CheckpointError(cat("cannot resume: ", run_dir,
-                              " holds a run that ended before its first "
-                              "checkpoint was finished. Fix: --overwrite_output_dir to start it "
-                              "again, or another --output_dir"));
+                              " holds a run but no checkpoint. Fix: bring its checkpoints back, or "
+                              "start in another --output_dir"));
   }
   return choice;
 }

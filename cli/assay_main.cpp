@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 
@@ -30,6 +31,7 @@ void finish_output() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  assay::ensure_standard_streams();
   // As other command line tools: `assay ... | head` ends quietly, whatever the parent set.
   std::signal(SIGPIPE, SIG_DFL);
   try {

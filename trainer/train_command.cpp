@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -91,9 +92,10 @@ class Session {
     const data::Sampler sampler(sampler_config(start.config, data));
     const int64_t target = target_steps(start.config, sampler);
     if (is_complete(start, target)) return report_complete(start, target);
-    const std::string& run_dir = start.config.output_dir;
     check_target(start, target);
     check_data(start, data);
+    if (start.is_default_folder) claim_default_folder(start.config.output_dir);
+    const std::string& run_dir = start.config.output_dir;
     run::prepare_folder(run_dir);
     const std::unique_ptr<FolderLock> lock = lock_folder(run_dir);
     check_unchanged(run_dir, fingerprint);
@@ -121,6 +123,15 @@ class Session {
             .seed = config.seed,
             .shuffle = config.data.shuffle,
             .drop_last = config.data.drop_last};
+  }
+
+  // Two runs that start within one second get folders of their own.
+  static void claim_default_folder(std::string& run_dir) {
+    const std::string name = run_dir;
+    create_directories(parent_path(name));
+    for (int number = 2; !std::filesystem::create_directory(run_dir); ++number) {
+      run_dir = cat(name, "-", number);
+    }
   }
 
   static bool is_complete(const run::RunStart& start, int64_t target) {
@@ -204,19 +215,30 @@ class Session {
       run::continue_elsewhere(start.source_run_dir, *start.checkpoint, run_dir);
     } else {
       const bool is_resume = start.kind == run::StartKind::kResume;
+      const std::string lost =
+          is_resume ? run::check_kept_lines(run_dir, start.checkpoint->trainer.step) : "";
+      if (!lost.empty()) log.warning(lost);
       const std::string aside = run::put_aside_later(
           run_dir, is_resume ? start.checkpoint->trainer.step : 0,
           is_resume ? file_name(start.checkpoint->path) : "");
       if (!aside.empty()) log.info(cat("lines and checkpoints after that are now in ", aside));
     }
     remove_file(join_path(run_dir, run::kResultFile));
-    write_file_durably(join_path(run_dir, run::kConfigFile), config::config_file_text(start.config), "config");
+    write_file_durably(join_path(run_dir, run::kConfigFile), config::config_file_text(lasting(start.config)), "config");
+  }
+
+  // The configuration without what concerns this one session.
+  static config::RunConfig lasting(config::RunConfig config) {
+    config.resume_from_checkpoint.clear();
+    config.allow_config_change.clear();
+    config.overwrite_output_dir = false;
+    return config;
   }
 
   int train(const run::RunStart& start, const data::OpenedData& data, const data::Sampler& sampler,
             const c10::Device& device, int64_t target) {
-    const config::RunConfig& config = start.config;
     settle_folder(start, log_);
+    const config::RunConfig config = lasting(start.config);
     step::apply_numeric_settings(config, device);
     const int64_t workers = worker_count(config, device);
     record_environment(config, data, device, workers);

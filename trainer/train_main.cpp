@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/fault_points.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "trainer/config/config_io.h"
@@ -17,11 +18,16 @@
 
 namespace {
 
+// What was asked for on standard output must have arrived.
+int print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
+  throw assay::CouldNotRunError("cannot write standard output. Fix: send it to a place that takes it");
+}
+
 int dispatch(const std::vector<std::string>& command, const assay::launch::RankEnv& rank_env) {
   const std::vector<std::string> words(command.begin() + 1, command.end());
   if (!words.empty() && words.front() == "--version") {
-    std::fputs(assay::trainer::trainer_version_text().c_str(), stdout);
-    return 0;
+    return print(assay::trainer::trainer_version_text());
   }
   if (words.empty() || words.front() != "train") {
     throw assay::ConfigError(assay::cat("usage: assay-train train [CONFIG.json] [options] [key=value ...]; got ",
@@ -33,8 +39,7 @@ int dispatch(const std::vector<std::string>& command, const assay::launch::RankE
     const std::string text =
         peeked.is_help ? assay::config::train_help()
                        : assay::config::config_to_json(assay::config::parse_train_arguments(train_words).config);
-    std::fputs(text.c_str(), stdout);
-    return 0;
+    return print(text);
   }
   assay::Logger log({.level = assay::log_level_from_environment(),
                      .rank = static_cast<int>(rank_env.rank),
@@ -47,6 +52,7 @@ int dispatch(const std::vector<std::string>& command, const assay::launch::RankE
 
 int main(int argc, char** argv) {
   std::string error_file;
+  assay::ensure_standard_streams();
   try {
     assay::run::install_stop_signals();
     assay::arm_faults_from_environment();

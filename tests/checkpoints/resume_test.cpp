@@ -36,7 +36,7 @@ TEST(ResumeChoice, AutoNeverStartsAnewOverARun) {
   const TemporaryFolder run;
   write_plain(join_path(run.path(), "metrics.jsonl"), "{\"step\":1}\n");
   EXPECT_THAT(refusal("auto", run.path()),
-              AllOf(HasSubstr(run.path()), HasSubstr("--overwrite_output_dir")));
+              AllOf(HasSubstr(run.path()), HasSubstr("another --output_dir")));
 }
 
 TEST(ResumeChoice, AutoTakesTheNewestByNumber) {

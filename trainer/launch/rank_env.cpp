@@ -81,6 +81,7 @@ RankEnv read_place(const Variables& variables, const Names& names) {
   }
   if (names.local_world_size != nullptr) {
     env.local_world_size = variables.number(names.local_world_size, kCount).value_or(1);
+    check_below(names.local_rank, env.local_rank, names.world_size, env.world_size);
     if (variables.has(names.local_world_size)) {
       check_below(names.local_rank, env.local_rank, names.local_world_size, env.local_world_size);
     }

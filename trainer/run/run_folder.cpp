@@ -53,6 +53,23 @@ std::vector<LogCut> cut_logs(const std::string& run_dir, int64_t step) {
   return cuts;
 }
 
+bool holds_only_our_files(const std::string& checkpoint) {
+  const std::vector<std::string> names = list_directory(checkpoint);
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return checkpoints::is_checkpoint_file_name(name);
+  });
+}
+
+// Removes the files of this format; the folder goes too if nothing else is in it.
+void remove_checkpoint(const std::string& checkpoint) {
+  const bool is_whole = holds_only_our_files(checkpoint);
+  for (const std::string& name : list_directory(checkpoint)) {
+    const std::string path = join_path(checkpoint, name);
+    if (checkpoints::is_checkpoint_file_name(name) && is_regular_file(path)) remove_file(path);
+  }
+  if (is_whole) remove_tree(checkpoint);
+}
+
 // Newer than `step`, or not readable at all (then its name decides nothing: it is damaged).
 std::vector<std::string> later_checkpoints(const std::string& run_dir, int64_t step,
                                            const std::string& keep_name) {
@@ -63,7 +80,9 @@ std::vector<std::string> later_checkpoints(const std::string& run_dir, int64_t s
     const auto entry = std::find_if(committed.begin(), committed.end(), [&](const auto& candidate) {
       return file_name(candidate.path) == name;
     });
-    if (entry == committed.end() || entry->step > step) later.push_back(name);
+    // A folder that is no checkpoint of this format is not ours to move.
+    const bool is_damaged = entry == committed.end() && holds_only_our_files(join_path(run_dir, name));
+    if (is_damaged || (entry != committed.end() && entry->step > step)) later.push_back(name);
   }
   // Newest first, so that a kill in between leaves the newest remaining one as the latest.
   std::sort(later.begin(), later.end(), [](const std::string& a, const std::string& b) {
@@ -148,6 +167,8 @@ config::RunConfig read_config(const std::string& run_dir) {
 }
 
 bool has_never_saved(const std::string& run_dir) {
+  const auto result = read_result(run_dir);
+  if (result && (!result->state_digest.empty() || result->status == "completed")) return false;
   if (path_exists(join_path(run_dir, checkpoints::kLatestFile))) return false;
   if (!checkpoint_folders(run_dir).empty()) return false;
   const std::string metrics = join_path(run_dir, kMetricsFile);
@@ -162,7 +183,7 @@ void prepare_folder(const std::string& run_dir) {
   const std::string probe = join_path(run_dir, ".write-probe");
   try {
     create_directories(run_dir);
-    remove_file(probe);
+    if (path_exists(probe)) remove_file(probe);
     FileWriter writer(probe, "config");
     writer.write("assay\n");
     writer.sync();
@@ -180,12 +201,14 @@ void remove_run(const std::string& run_dir) {
   for (const std::string& name : checkpoint_folders(run_dir)) {
     // Only what a run of ours committed; a folder without a manifest is somebody else's.
     const std::string path = join_path(run_dir, name);
-    if (path_exists(join_path(path, checkpoints::kManifestFile))) remove_tree(path);
+    if (path_exists(join_path(path, checkpoints::kManifestFile))) remove_checkpoint(path);
   }
   for (const std::string& name : list_directory(run_dir)) {
     const std::string path = join_path(run_dir, name);
     if (is_run_file(name) && is_regular_file(path)) remove_file(path);
-    if (is_abandoned_name(name) && is_directory(path)) remove_tree(path);
+    if (!is_abandoned_name(name) || !is_directory(path)) continue;
+    remove_run(path);
+    if (list_directory(path).empty()) remove_tree(path);
   }
 }
 
@@ -220,6 +243,30 @@ std::string put_aside_later(const std::string& run_dir, int64_t step, const std:
   }
   sync_directory(run_dir, "checkpoint.sync_parent");
   return name;
+}
+
+std::string check_kept_lines(const std::string& run_dir, int64_t step) {
+  const std::string path = join_path(run_dir, kMetricsFile);
+  if (!path_exists(path)) {
+    return step == 0 ? "" : cat(path, " is missing: the lines of steps 1 to ", step, " are lost");
+  }
+  int64_t expected = 1;
+  int64_t number = 0;
+  for (const std::string& line : split(read_file(path), '\n')) {
+    ++number;
+    if (line.empty() || expected > step) continue;
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const bool is_record = json.is_object() && json.contains("step") && json["step"].is_number_integer();
+    if (!is_record) {
+      throw CheckpointError(cat(path, " line ", number, " is not a record of a step, and step ", expected,
+                                " has not come yet. Fix: restore the file, or resume with --output_dir in another folder"));
+    }
+    if (json.contains("event") || json["step"].get<int64_t>() < expected) continue;
+    if (json["step"].get<int64_t>() > expected) break;
+    ++expected;
+  }
+  if (expected > step) return "";
+  return cat(path, " lacks step ", expected, " of the ", step, " before the checkpoint: its line is lost");
 }
 
 void continue_elsewhere(const std::string& from, const checkpoints::Checkpoint& checkpoint,

@@ -52,6 +52,10 @@ void prepare_folder(const std::string& run_dir);
 // Removes the files of an earlier run (--overwrite_output_dir); foreign files stay.
 void remove_run(const std::string& run_dir);
 
+// What metrics.jsonl lacks of steps 1..`step`, in words; empty if nothing. Throws CheckpointError for a line
+// among them that cannot be read: cutting there would lose what stands behind it.
+std::string check_kept_lines(const std::string& run_dir, int64_t step);
+
 // Moves metrics and id lines after `step`, and checkpoints other than `keep_name` that are newer
 // or damaged, into abandoned-<n>/. Returns that folder's name, empty if there was nothing to move.
 // Killed in the middle it leaves a folder from which the newest remaining checkpoint resumes.

@@ -50,12 +50,23 @@ std::vector<config::FieldDifference> binding_differences(const config::RunConfig
   return differences;
 }
 
+// The configuration in a folder that a fresh run was pointed at: ours, or the folder is not.
+config::RunConfig own_config(const std::string& run_dir) {
+  try {
+    return read_config(run_dir);
+  } catch (const CheckpointError& error) {
+    throw ConfigError(cat("--output_dir ", quoted(run_dir), " holds a config.json that is not one of a run: ",
+                          error.what(), ". Fix: choose another folder"));
+  }
+}
+
 // Fresh command on a folder that holds a run already.
 RunStart meet_existing_run(const config::RunConfig& wanted) {
   const std::string& run_dir = wanted.output_dir;
   RunStart start;
   start.config = wanted;
   if (wanted.overwrite_output_dir) {
+    if (path_exists(join_path(run_dir, kConfigFile))) own_config(run_dir);
     start.notes.push_back(cat("overwriting the run in ", run_dir));
     return start;
   }
@@ -64,7 +75,12 @@ RunStart meet_existing_run(const config::RunConfig& wanted) {
                           " holds checkpoints or logs of a run but no config.json. Fix: choose another folder, "
                           "or --overwrite_output_dir to replace that run"));
   }
-  const config::RunConfig stored = read_config(run_dir);
+  std::string holder;
+  if (FolderLock::is_held(join_path(run_dir, checkpoints::kLockFile), &holder)) {
+    throw CheckpointError(cat("the run folder ", quoted(run_dir), " is in use by ", holder,
+                              ". Fix: wait for that run to end, or choose another --output_dir"));
+  }
+  const config::RunConfig stored = own_config(run_dir);
   const auto differences = binding_differences(stored, wanted);
   if (!differences.empty()) {
     throw ConfigError(cat("--output_dir ", quoted(run_dir), " holds a run of another configuration (",
@@ -147,6 +163,18 @@ RunStart begin_anew(std::span<const std::string> words, const std::string& run_d
   return start;
 }
 
+// The folder of a checkpoint is its run's folder, unless it also holds checkpoints of another run.
+void refuse_foreign_runs(const RunStart& start) {
+  for (const auto& entry : checkpoints::list_checkpoints(start.source_run_dir)) {
+    const std::string manifest = join_path(entry.path, checkpoints::kManifestFile);
+    const std::string run_id = checkpoints::manifest_from_json(read_file(manifest), manifest).run_id;
+    if (run_id == start.checkpoint->manifest.run_id) continue;
+    throw ConfigError(cat(quoted(start.source_run_dir), " holds checkpoints of several runs (",
+                          file_name(entry.path), " is of another than ", file_name(start.checkpoint->path),
+                          "). Fix: --output_dir with a folder for the resumed run"));
+  }
+}
+
 RunStart decide_resume(std::span<const std::string> words, const config::ParsedArguments& first) {
   const std::string run_dir = folder_for_request(first);
   const std::string& request = first.config.resume_from_checkpoint;
@@ -168,6 +196,11 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
                                join_path(start.checkpoint->path, checkpoints::kTrainerStateFile));
   config::ParsedArguments resumed = config::parse_train_arguments(words, &stored);
   refuse_changes(stored, resumed.config);
+  if (is_given(resumed.given, "num_train_epochs") && !is_given(resumed.given, "max_steps") &&
+      resumed.config.max_steps) {
+    throw ConfigError(cat("num_train_epochs is given, but this run's target is max_steps ",
+                          *resumed.config.max_steps, ". Fix: --max_steps N"));
+  }
   start.schedule_total_steps =
       resumed_horizon(resumed.config, is_given(resumed.given, "schedule.total_steps"),
                       start.checkpoint->trainer);
@@ -176,6 +209,7 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
                          is_same_path(resumed.config.output_dir, start.source_run_dir);
   if (start.is_same_folder) resumed.config.output_dir = start.source_run_dir;
   start.config = resumed.config;
+  if (start.is_same_folder) refuse_foreign_runs(start);
   const std::string& target = start.config.output_dir;
   if (!start.is_same_folder && start.config.overwrite_output_dir &&
       lies_below(start.checkpoint->path, target)) {
@@ -205,8 +239,12 @@ RunStart decide_start(std::span<const std::string> words, bool is_restart) {
   }
   if (!first.config.resume_from_checkpoint.empty()) return decide_resume(words, first);
   config::RunConfig wanted = config::parse_train_arguments(words).config;
-  if (wanted.output_dir.empty()) wanted.output_dir = cat("runs/", utc_compact(), "-", wanted.model.name);
-  return decide_fresh(wanted);
+  const bool is_default_folder = wanted.output_dir.empty();
+  if (is_default_folder) wanted.output_dir = cat("runs/", utc_compact(), "-", wanted.model.name);
+  RunStart start = is_default_folder ? RunStart{} : decide_fresh(wanted);
+  start.config = wanted;
+  start.is_default_folder = is_default_folder;
+  return start;
 }
 
 }  // namespace assay::run

@@ -66,7 +66,7 @@ class RunStartTest : public ::testing::Test {
     request.parts.trainer.schedule_type = config.schedule.type;
     request.parts.trainer.schedule_total_steps = 20;
     request.parts.trainer.optimizer = config.optimizer.name;
-    request.parts.trainer.run_id = "0123";
+    request.parts.trainer.run_id = run_id_;
     request.parts.trainer.config_json = config::config_to_json(config);
     request.parts.ranks.push_back({0, "00ff", ""});
     request.config_digest = config::identity_digest(config);
@@ -88,6 +88,7 @@ class RunStartTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string run_id_ = "0123";
 };
 
 TEST_F(RunStartTest, StartsFreshInAnEmptyFolder) {
@@ -264,6 +265,77 @@ TEST_F(RunStartTest, PutsLaterLinesAndCheckpointsAside) {
   EXPECT_THAT(kept, AllOf(HasSubstr("{\"step\":10}\n"), ::testing::Not(HasSubstr(":11"))));
   EXPECT_THAT(read_file(join_path(run_dir(), "abandoned-1/metrics.jsonl")), HasSubstr("{\"step\":11}\n"));
   EXPECT_EQ(put_aside_later(run_dir(), 10, "checkpoint-10"), "");
+}
+
+TEST_F(RunStartTest, ACompletedRunThatLostItsCheckpointsIsNotBegunAnew) {
+  write_config(resolved());
+  complete(20);
+  EXPECT_THAT(refusal(words({"--resume_from_checkpoint", "auto"})), HasSubstr("4: "));
+}
+
+TEST_F(RunStartTest, RefusesAFolderWithCheckpointsOfSeveralRuns) {
+  const std::string path = commit(5, resolved());
+  run_id_ = "another";
+  commit(10, resolved());
+  EXPECT_THAT(refusal({"--resume_from_checkpoint", path}),
+              AllOf(HasSubstr("2: "), HasSubstr("checkpoint-10"), HasSubstr("--output_dir")));
+}
+
+TEST_F(RunStartTest, RefusesAForeignConfigurationFile) {
+  create_directories(run_dir());
+  write_file_durably(join_path(run_dir(), kConfigFile), "{\"architectures\": [\"GPT2\"]}", "config");
+  EXPECT_THAT(refusal(words()), AllOf(HasSubstr("2: "), HasSubstr("architectures")));
+  EXPECT_THAT(refusal(words({"--overwrite_output_dir"})), HasSubstr("2: "));
+}
+
+TEST_F(RunStartTest, SaysThatALiveRunIsInUse) {
+  write_config(resolved());
+  std::string holder;
+  const auto lock = FolderLock::try_lock(join_path(run_dir(), ".lock"), &holder);
+  ASSERT_TRUE(lock);
+  EXPECT_THAT(refusal(words()), AllOf(HasSubstr("4: "), HasSubstr("in use by process")));
+}
+
+TEST_F(RunStartTest, EpochsDoNotSilentlyLoseToAStoredStepTarget) {
+  commit(5, resolved());
+  EXPECT_THAT(refusal({"--output_dir", run_dir(), "--resume_from_checkpoint", "auto", "--num_train_epochs", "1"}),
+              AllOf(HasSubstr("2: "), HasSubstr("max_steps 20")));
+}
+
+TEST_F(RunStartTest, LogLinesThatCannotBeReadAreNotCutAway) {
+  create_directories(run_dir());
+  const std::string path = join_path(run_dir(), kMetricsFile);
+  const std::string lines = "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n";
+  write_file_durably(path, lines, "config");
+  EXPECT_EQ(check_kept_lines(run_dir(), 3), "");
+  EXPECT_EQ(check_kept_lines(run_dir(), 2), "");
+  EXPECT_THAT(check_kept_lines(run_dir(), 4), HasSubstr("lacks step 4"));
+  write_file_durably(path, "{\"step\":1}\nX{\"step\":2}\n{\"step\":3}\n", "config");
+  EXPECT_THROW(check_kept_lines(run_dir(), 3), CheckpointError);
+  write_file_durably(path, lines + "{\"st", "config");  // torn by a kill, after what counts
+  EXPECT_EQ(check_kept_lines(run_dir(), 3), "");
+  remove_file(path);
+  EXPECT_THAT(check_kept_lines(run_dir(), 3), HasSubstr("is missing"));
+}
+
+TEST_F(RunStartTest, OverwritingKeepsWhatLiesInsideItsFolders) {
+  write_config(resolved());
+  const std::string path = commit(5, resolved());
+  create_directories(join_path(run_dir(), "abandoned-1"));
+  write_file_durably(join_path(run_dir(), "abandoned-1/thesis.txt"), "mine", "config");
+  write_file_durably(join_path(path, "README.txt"), "mine", "config");
+  remove_run(run_dir());
+  EXPECT_EQ(list_directory(run_dir()), (Words{"abandoned-1", "checkpoint-5"}));
+  EXPECT_EQ(list_directory(path), Words{"README.txt"});
+  EXPECT_EQ(list_directory(join_path(run_dir(), "abandoned-1")), Words{"thesis.txt"});
+}
+
+TEST_F(RunStartTest, AForeignFolderNamedLikeACheckpointStays) {
+  commit(5, resolved());
+  create_directories(join_path(run_dir(), "checkpoint-1000"));
+  write_file_durably(join_path(run_dir(), "checkpoint-1000/weights.bin"), "mine", "config");
+  put_aside_later(run_dir(), 5, "checkpoint-5");
+  EXPECT_TRUE(path_exists(join_path(run_dir(), "checkpoint-1000/weights.bin")));
 }
 
 TEST_F(RunStartTest, OverwritingKeepsForeignFiles) {
