@@ -65,7 +65,8 @@ void load_suite(const CommandWords& words, AcceptanceRequest& request) {
     try {
       request.suite_text = read_file(file);
     } catch (const FileError& error) {
-      throw ConfigError(cat("--suite-file: ", error.what()));
+      throw ConfigError(cat("--suite-file: ", error.what(),
+                            ". Fix: name a suite file, or --suite quick|standard|full"));
     }
   }
   request.suite = parse_suite(request.suite_text, origin, needs_of_scenarios());
@@ -141,6 +142,12 @@ void print_summary(const Report& report, const std::string& output, Language lan
 }  // namespace
 
 int run_accept_command(std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    if (word == "--try-advice" || word == "--try_advice") {
+      throw ConfigError(cat(word, " is not in this release (0.1). Fix: leave it out; the report names the "
+                                  "next thing to try"));
+    }
+  }
   const CommandWords parsed = parse_command_words(kOptions, words, 0);
   if (parsed.is_help) {
     std::fputs(command_help(kUsage, kSentence, kOptions).c_str(), stdout);

@@ -20,7 +20,7 @@ const strings_detail::Entry* find_entry(std::string_view key) {
 Language parse_language(std::string_view name) {
   if (name == "en") return Language::kEnglish;
   if (name == "zh") return Language::kChinese;
-  throw ConfigError(cat("--lang is ", assay::quoted(name), ", must be en or zh"));
+  throw ConfigError(cat("--lang is ", assay::quoted(name), ", must be en or zh. Fix: --lang en"));
 }
 
 std::string_view language_tag(Language language) {
