@@ -11,28 +11,13 @@
 namespace assay::harness {
 namespace {
 
-using metrics::PhaseTimes;
 using metrics::StepRecord;
-
-struct PhaseField {
-  std::string_view name;
-  double PhaseTimes::*field;
-};
-
-constexpr std::array<PhaseField, 8> kPhases = {{{"data_wait", &PhaseTimes::data_wait_ms},
-                                                {"h2d", &PhaseTimes::h2d_ms},
-                                                {"forward", &PhaseTimes::forward_ms},
-                                                {"backward", &PhaseTimes::backward_ms},
-                                                {"comm", &PhaseTimes::comm_ms},
-                                                {"optimizer", &PhaseTimes::optimizer_ms},
-                                                {"checkpoint", &PhaseTimes::checkpoint_ms},
-                                                {"other", &PhaseTimes::other_ms}}};
 
 double step_ms(const StepRecord& record) { return record.time_ms - record.phases.checkpoint_ms; }
 
 double phase_sum_ms(const StepRecord& record) {
   double sum = 0;
-  for (const PhaseField& phase : kPhases) sum += record.phases.*phase.field;
+  for (const PhaseField& phase : kPhaseFields) sum += record.phases.*phase.milliseconds;
   return sum;
 }
 
@@ -40,12 +25,12 @@ std::vector<PhaseShare> share_phases(std::span<const StepRecord> window) {
   double total = 0;
   for (const StepRecord& record : window) total += step_ms(record);
   std::vector<PhaseShare> shares;
-  for (const PhaseField& phase : kPhases) {
+  for (const PhaseField& phase : kPhaseFields) {
     if (phase.name == "checkpoint") continue;
     std::vector<double> times;
     double sum = 0;
     for (const StepRecord& record : window) {
-      times.push_back(record.phases.*phase.field);
+      times.push_back(record.phases.*phase.milliseconds);
       sum += times.back();
     }
     shares.push_back({std::string(phase.name), median(times), total > 0 ? sum / total : 0});

@@ -2,6 +2,7 @@
 // share the step. Pure functions over metrics; no files.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,6 +13,21 @@
 #include "trainer/metrics/step_record.h"
 
 namespace assay::harness {
+
+// The phases of a step, in the order and with the names of contract.md.
+struct PhaseField {
+  std::string_view name;
+  double metrics::PhaseTimes::*milliseconds;
+};
+inline constexpr std::array<PhaseField, 8> kPhaseFields = {
+    {{"data_wait", &metrics::PhaseTimes::data_wait_ms},
+     {"h2d", &metrics::PhaseTimes::h2d_ms},
+     {"forward", &metrics::PhaseTimes::forward_ms},
+     {"backward", &metrics::PhaseTimes::backward_ms},
+     {"comm", &metrics::PhaseTimes::comm_ms},
+     {"optimizer", &metrics::PhaseTimes::optimizer_ms},
+     {"checkpoint", &metrics::PhaseTimes::checkpoint_ms},
+     {"other", &metrics::PhaseTimes::other_ms}}};
 
 struct PhaseShare {
   std::string name;             // as in metrics.jsonl: "forward"

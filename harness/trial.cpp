@@ -1,9 +1,7 @@
 #include "harness/trial.h"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -12,6 +10,7 @@
 #include "base/text.h"
 #include "harness/child_process.h"
 #include "harness/metrics_watch.h"
+#include "platform/programs.h"
 
 namespace assay::harness {
 namespace {
@@ -170,25 +169,14 @@ std::string describe_end(const TrialResult& result) {
 }
 
 std::string find_trainer() {
-  const char* chosen = std::getenv("ASSAY_TRAIN");
-  if (chosen != nullptr && *chosen != '\0') {
-    if (is_regular_file(chosen) && access(chosen, X_OK) == 0) {
-      std::string path(4096, '\0');
-      const char* absolute = realpath(chosen, path.data());
-      return absolute == nullptr ? std::string(chosen) : std::string(absolute);
-    }
-    throw CouldNotRunError(cat("ASSAY_TRAIN names ", assay::quoted(chosen),
-                               ", which is not an executable file. Fix: set it to the path of "
-                               "assay-train, or unset it"));
+  const platform::TrainerProgram trainer = platform::find_trainer();
+  const std::string problem = platform::trainer_problem(trainer);
+  if (!problem.empty()) {
+    throw CouldNotRunError(cat("the trainer cannot be started: ", problem, ". Fix: ",
+                               platform::trainer_fix(trainer)));
   }
-  std::string self(4096, '\0');
-  const ssize_t length = readlink("/proc/self/exe", self.data(), self.size());
-  if (length <= 0) throw InternalError("/proc/self/exe cannot be read");
-  self.resize(static_cast<size_t>(length));
-  const std::string beside = join_path(parent_path(self), "assay-train");
-  if (is_regular_file(beside) && access(beside.c_str(), X_OK) == 0) return beside;
-  throw CouldNotRunError(cat("the trainer was not found: expected an executable ", assay::quoted(beside),
-                             ". Fix: build or install assay-train, or set ASSAY_TRAIN to its path"));
+  // Trials run in folders of their own: a relative ASSAY_TRAIN must keep its meaning.
+  return std::filesystem::absolute(trainer.path).string();
 }
 
 }  // namespace assay::harness

@@ -1,17 +1,16 @@
 #include "harness/report/report_plots.h"
 
-#include <array>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "harness/step_timing.h"
 #include "trainer/metrics/step_record.h"
 
 namespace assay::harness {
 namespace {
 
-using metrics::PhaseTimes;
 using metrics::StepRecord;
 
 std::vector<StepRecord> read_steps(const std::string& folder, const Curve& curve) {
@@ -63,24 +62,12 @@ void add_step_time(const Curve& curve, const std::vector<StepRecord>& steps, Plo
 }
 
 void add_phases(const std::vector<StepRecord>& steps, Plot& plot) {
-  struct PhaseField {
-    std::string_view name;
-    double PhaseTimes::*field;
-  };
-  constexpr std::array<PhaseField, 8> kFields = {{{"data_wait", &PhaseTimes::data_wait_ms},
-                                                  {"h2d", &PhaseTimes::h2d_ms},
-                                                  {"forward", &PhaseTimes::forward_ms},
-                                                  {"backward", &PhaseTimes::backward_ms},
-                                                  {"comm", &PhaseTimes::comm_ms},
-                                                  {"optimizer", &PhaseTimes::optimizer_ms},
-                                                  {"checkpoint", &PhaseTimes::checkpoint_ms},
-                                                  {"other", &PhaseTimes::other_ms}}};
   plot.is_stacked = true;
-  for (const PhaseField& phase : kFields) {
+  for (const PhaseField& phase : kPhaseFields) {
     PlotLine line;
     line.label = std::string(phase.name);
     for (const StepRecord& record : steps) {
-      line.points.push_back({static_cast<double>(record.step), record.phases.*phase.field});
+      line.points.push_back({static_cast<double>(record.step), record.phases.*phase.milliseconds});
     }
     plot.lines.push_back(line);
   }
