@@ -1,13 +1,13 @@
 #include "base/clock.h"
 
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"

@@ -1,10 +1,10 @@
 #include "base/digest.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
+
+#include <fcntl.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash/xxhash.h>

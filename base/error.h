@@ -59,8 +59,7 @@ class DivergedError : public Error {
 // No verdict is possible on this machine.
 class CouldNotRunError : public Error {
  public:
-  explicit CouldNotRunError(const std::string& message)
-      : Error(ExitCode::kCouldNotRun, message) {}
+  explicit CouldNotRunError(const std::string& message) : Error(ExitCode::kCouldNotRun, message) {}
 };
 
 // An invariant of ours is broken: a bug, never a user's mistake.

@@ -1,8 +1,5 @@
 #include "base/fault_points.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -13,6 +10,9 @@
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include <signal.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -123,9 +123,17 @@ struct ErrorName {
   int error_number;
 };
 constexpr auto kErrorNames = std::to_array<ErrorName>({
-    {"EACCES", EACCES}, {"EDQUOT", EDQUOT}, {"EEXIST", EEXIST}, {"EFBIG", EFBIG},
-    {"EINTR", EINTR},   {"EINVAL", EINVAL}, {"EIO", EIO},       {"EMFILE", EMFILE},
-    {"ENOENT", ENOENT}, {"ENOSPC", ENOSPC}, {"EROFS", EROFS},
+    {"EACCES", EACCES},
+    {"EDQUOT", EDQUOT},
+    {"EEXIST", EEXIST},
+    {"EFBIG", EFBIG},
+    {"EINTR", EINTR},
+    {"EINVAL", EINVAL},
+    {"EIO", EIO},
+    {"EMFILE", EMFILE},
+    {"ENOENT", ENOENT},
+    {"ENOSPC", ENOSPC},
+    {"EROFS", EROFS},
 });
 
 enum class ActionKind { kKill, kExit, kThrow, kErrno, kShort, kStall, kOn };

@@ -19,9 +19,9 @@
 namespace assay {
 
 struct FaultOutcome {
-  int error_number = 0;      // errno to pretend, 0 for none
-  bool is_short = false;     // a write should take only part of its bytes
-  bool is_due = false;       // action "on"
+  int error_number = 0;   // errno to pretend, 0 for none
+  bool is_short = false;  // a write should take only part of its bytes
+  bool is_due = false;    // action "on"
 };
 
 // Announces that the named place is reached. Kills, exits, throws InternalError or stalls if armed

@@ -1,10 +1,10 @@
 #include "base/file_calls.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -46,8 +46,7 @@ FaultOutcome fault_step(std::string_view site, std::string_view step) {
 }
 
 Descriptor open_descriptor(const std::string& path, int flags, const std::string& operation) {
-  const Attempt attempt =
-      without_interruption([&] { return outcome_of(opened(path, flags)); });
+  const Attempt attempt = without_interruption([&] { return outcome_of(opened(path, flags)); });
   if (attempt.error_number != 0) throw FileError(operation, path, attempt.error_number);
   return Descriptor(static_cast<int>(attempt.result));
 }

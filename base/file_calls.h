@@ -1,4 +1,5 @@
-// System calls on files with EINTR handled, errors thrown, and fault points passed. Internal to base.
+// System calls on files with EINTR handled, errors thrown, and fault points passed. Internal to
+// base.
 #pragma once
 
 #include <cstddef>

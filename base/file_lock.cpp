@@ -1,9 +1,9 @@
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
+#include <sys/file.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/file_calls.h"
 #include "base/files.h"

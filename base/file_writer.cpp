@@ -1,16 +1,16 @@
 // The three ways to write: FileWriter, AppendFile, write_file_durably; and the temporary folder.
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <utility>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file_calls.h"

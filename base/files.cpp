@@ -1,17 +1,17 @@
 #include "base/files.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file_calls.h"
@@ -26,7 +26,8 @@ std::string reason_text(int error_number) {
   if (description == nullptr) return cat("error ", error_number);
   std::string reason = description;
   const bool is_word = reason.size() > 1 && reason[1] >= 'a' && reason[1] <= 'z';
-  if (is_word && reason[0] >= 'A' && reason[0] <= 'Z') reason[0] = static_cast<char>(reason[0] + 32);
+  if (is_word && reason[0] >= 'A' && reason[0] <= 'Z')
+    reason[0] = static_cast<char>(reason[0] + 32);
   return reason;
 }
 
@@ -57,8 +58,7 @@ std::vector<std::string> names_in(DIR* directory, const std::string& path) {
 
 // Opens a folder itself, never what a link points to. Nothing if it is no folder or is gone.
 DirectoryStream open_folder_at(int parent, const char* name, const std::string& shown_path) {
-  const int descriptor =
-      ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int descriptor = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) {
     if (errno == ENOTDIR || errno == ELOOP || errno == ENOENT) return nullptr;
     throw FileError("remove", shown_path, errno);
@@ -216,7 +216,8 @@ MappedFile::MappedFile(const std::string& path) {
   const Descriptor file = open_descriptor(path, O_RDONLY, "open");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw FileError("map", path, errno);
-  if (!S_ISREG(status.st_mode)) throw FileError("map", path, S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
+  if (!S_ISREG(status.st_mode))
+    throw FileError("map", path, S_ISDIR(status.st_mode) ? EISDIR : ENODEV);
   const auto bytes = static_cast<uint64_t>(status.st_size);
   if (bytes == 0) return;
   if (bytes > std::numeric_limits<size_t>::max()) throw FileError("map", path, EFBIG);

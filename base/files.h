@@ -29,10 +29,10 @@ std::string join_path(std::string_view folder, std::string_view name);
 std::string parent_path(std::string_view path);
 std::string file_name(std::string_view path);
 
-bool path_exists(const std::string& path);      // follows links
+bool path_exists(const std::string& path);  // follows links
 bool is_directory(const std::string& path);
 bool is_regular_file(const std::string& path);
-uint64_t file_bytes(const std::string& path);   // throws FileError
+uint64_t file_bytes(const std::string& path);  // throws FileError
 
 // Whole file; throws FileError. `limit` guards against absurd sizes (EFBIG).
 std::string read_file(const std::string& path, uint64_t limit = uint64_t{1} << 32);
@@ -40,19 +40,19 @@ std::string read_file(const std::string& path, uint64_t limit = uint64_t{1} << 3
 // Names in a folder, sorted bytewise, without "." and ".."; throws FileError.
 std::vector<std::string> list_directory(const std::string& path);
 
-void create_directories(const std::string& path);          // throws FileError
+void create_directories(const std::string& path);  // throws FileError
 void rename_path(const std::string& from, const std::string& to, std::string_view fault_site);
 void sync_directory(const std::string& path, std::string_view fault_site);
-void remove_file(const std::string& path);                  // missing is fine
-void remove_tree(const std::string& path);                  // never follows links; missing is fine
+void remove_file(const std::string& path);  // missing is fine
+void remove_tree(const std::string& path);  // never follows links; missing is fine
 
 struct DiskSpace {
-  uint64_t free_bytes = 0;   // for an unprivileged user
+  uint64_t free_bytes = 0;  // for an unprivileged user
   uint64_t total_bytes = 0;
   uint64_t free_inodes = 0;  // 0 and total 0: the file system does not count inodes
   uint64_t total_inodes = 0;
 };
-DiskSpace disk_space(const std::string& path);              // throws FileError
+DiskSpace disk_space(const std::string& path);  // throws FileError
 
 // One file being written from start to end: open (exclusive create), write (loops on short writes
 // and EINTR), sync, close. Fault points "<site>.open|write|fsync|close". The destructor closes
@@ -78,7 +78,8 @@ class FileWriter {
 // Replaces `path` by `text` so that after a crash the old or the new content is there, never a
 // part: temporary file with a random suffix beside it, write, fsync, rename, fsync of the folder.
 // Removes the temporary file on failure. Throws FileError.
-void write_file_durably(const std::string& path, std::string_view text, std::string_view fault_site);
+void write_file_durably(const std::string& path, std::string_view text,
+                        std::string_view fault_site);
 
 // A line-oriented log that only grows. Each append is one write(2) (more only where the system
 // takes less than asked); an append that fails is cut off again. sync() makes all durable. Fault
@@ -132,8 +133,8 @@ class FolderLock {
   int descriptor_;
 };
 
-// Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, so that no file of ours gets
-// one of them and then what is printed. Call first in main.
+// Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, so that no file of ours
+// gets one of them and then what is printed. Call first in main.
 void ensure_standard_streams();
 
 // A folder under $TMPDIR (or /tmp) that is removed with everything in it on destruction.

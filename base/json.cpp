@@ -4,10 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -30,8 +31,8 @@ struct Document {
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::string_view in_line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
   const auto column = 1 + std::count_if(in_line.begin(), in_line.end(), [](char letter) {
-    return (static_cast<unsigned char>(letter) & 0xC0) != 0x80;
-  });
+                        return (static_cast<unsigned char>(letter) & 0xC0) != 0x80;
+                      });
   throw ConfigError(cat(escaped(document.origin), " is not valid JSON at line ", line, ", column ",
                         column, ": ", problem));
 }
@@ -142,8 +143,10 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   bool key(string_t& value) override {
     if (levels_.back().value->contains(value)) {
       const std::string path = dotted_path(value);
-      refuse_json(document_, key_offset(), cat("key ", quoted(path), " is given twice. "
-                                               "Fix: remove one of the two"));
+      refuse_json(document_, key_offset(),
+                  cat("key ", quoted(path),
+                      " is given twice. "
+                      "Fix: remove one of the two"));
     }
     levels_.back().key = std::move(value);
     return true;
@@ -232,8 +235,9 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     const std::string_view text = document_.text;
     const char found = offset < text.size() ? text[offset] : '\0';
     if ((found == '}' || found == ']') && last_significant(document_, offset) == ',') {
-      refuse_json(document_, offset, cat("trailing comma before ", quoted(text.substr(offset, 1)),
-                                         ". Fix: remove the comma"));
+      refuse_json(
+          document_, offset,
+          cat("trailing comma before ", quoted(text.substr(offset, 1)), ". Fix: remove the comma"));
     }
     const std::string_view word = word_at(text, offset);
     if (is_nonfinite_word(word)) {

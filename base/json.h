@@ -3,9 +3,10 @@
 // nlohmann's dump in the .cpp files; non-finite numbers must never reach it.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
 
 namespace assay {
 

@@ -1,15 +1,15 @@
 #include "base/log.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <sys/ioctl.h>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -106,8 +106,8 @@ struct Logger::State {
       file->append(cat(line, "\n"));
     } catch (const std::exception& error) {
       file.reset();
-      say(LogLevel::kError, line_of(LogLevel::kError, cat("the log file is given up: ",
-                                                          describe_exception(error))));
+      say(LogLevel::kError,
+          line_of(LogLevel::kError, cat("the log file is given up: ", describe_exception(error))));
     }
   }
 

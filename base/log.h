@@ -12,8 +12,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 struct LogConfig {
   LogLevel level = LogLevel::kInfo;  // ASSAY_LOG_LEVEL=debug|info|warning|error
   int rank = 0;
-  bool is_terminal_quiet = false;    // ranks other than 0 speak only of warnings and errors
-  std::string file = "";             // log-rank<r>.txt, empty for none; appended
+  bool is_terminal_quiet = false;  // ranks other than 0 speak only of warnings and errors
+  std::string file = "";           // log-rank<r>.txt, empty for none; appended
 };
 
 // The level that ASSAY_LOG_LEVEL names, kInfo if unset; throws ConfigError for another word.

@@ -60,8 +60,7 @@ void compress_one(Sha256State& state, const unsigned char* block) {
 
 }  // namespace
 
-void sha256_compress_portable(Sha256State& state, const unsigned char* blocks,
-                              size_t block_count) {
+void sha256_compress_portable(Sha256State& state, const unsigned char* blocks, size_t block_count) {
   for (size_t i = 0; i < block_count; ++i) compress_one(state, blocks + 64 * i);
 }
 
@@ -123,7 +122,8 @@ __attribute__((target("sha,ssse3,sse4.1"))) void compress_packed(PackedState& st
       const __m128i sum = _mm_add_epi32(_mm_sha256msg1_epu32(current, w[(group + 1) & 3]), minus_7);
       current = _mm_sha256msg2_epu32(sum, previous);
     }
-    __m128i sums = _mm_add_epi32(current, load_words(&kSha256Rounds[4 * static_cast<size_t>(group)]));
+    __m128i sums =
+        _mm_add_epi32(current, load_words(&kSha256Rounds[4 * static_cast<size_t>(group)]));
     state.cdgh = _mm_sha256rnds2_epu32(state.cdgh, state.abef, sums);
     sums = _mm_shuffle_epi32(sums, 0x0E);
     state.abef = _mm_sha256rnds2_epu32(state.abef, state.cdgh, sums);

@@ -47,8 +47,8 @@ std::optional<double> parse_unsigned_hex(std::string_view text) {
 
 std::string fixed_text(double value, int num_decimals) {
   std::array<char, 400> buffer;  // the largest double has 309 digits before the point
-  const std::to_chars_result result = std::to_chars(
-      buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, num_decimals);
+  const std::to_chars_result result = std::to_chars(buffer.data(), buffer.data() + buffer.size(),
+                                                    value, std::chars_format::fixed, num_decimals);
   return std::string(buffer.data(), result.ptr);
 }
 

@@ -36,7 +36,8 @@ std::string cat(const Parts&... parts) {
   return out;
 }
 
-// C99 hexadecimal floating point ("0x1.8p+1"), exact, independent of the locale; "nan", "inf", "-inf".
+// C99 hexadecimal floating point ("0x1.8p+1"), exact, independent of the locale; "nan", "inf",
+// "-inf".
 std::string hex_float(double value);
 // Reads what hex_float or number_text wrote, and other C99 hexadecimal forms of a double's value
 // ("0x1.8000p+1"); nothing if the text is anything else or out of range.

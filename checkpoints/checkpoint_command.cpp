@@ -119,8 +119,9 @@ const Subcommand* find_subcommand(const std::string& word) {
 const Subcommand& require_subcommand(const std::string& word) {
   if (const Subcommand* found = find_subcommand(word)) return *found;
   if (word == "import") {
-    throw ConfigError("assay checkpoint import is not in this release (0.1). Fix: train from a checkpoint "
-                      "of Assay's own with --resume_from_checkpoint");
+    throw ConfigError(
+        "assay checkpoint import is not in this release (0.1). Fix: train from a checkpoint "
+        "of Assay's own with --resume_from_checkpoint");
   }
   std::vector<std::string> names;
   for (const Subcommand& subcommand : kSubcommands) names.emplace_back(subcommand.name);

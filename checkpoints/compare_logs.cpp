@@ -171,8 +171,8 @@ int64_t eval_interval(const std::string& run_dir) {
   const std::string path = join_path(run_dir, "config.json");
   if (!path_exists(path)) return 0;
   const auto json = nlohmann::json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  const bool is_there = json.is_object() && json.contains("eval_steps") &&
-                        json["eval_steps"].is_number_integer();
+  const bool is_there =
+      json.is_object() && json.contains("eval_steps") && json["eval_steps"].is_number_integer();
   return is_there ? json["eval_steps"].get<int64_t>() : 0;
 }
 
@@ -227,7 +227,7 @@ class MetricsWalk {
   }
 
   const std::set<int64_t>& saved_steps_;
-  int64_t eval_interval_;             // steps; 0: after the last step only
+  int64_t eval_interval_;  // steps; 0: after the last step only
   Comparison& comparison_;
   std::set<std::string> reported_;
 };

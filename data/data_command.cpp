@@ -66,7 +66,8 @@ struct DataCommand {
 void check_verb(const std::string& verb) {
   if (std::find(kCommands.begin(), kCommands.end(), verb) != kCommands.end()) return;
   if (verb == "pack" || verb == "tokenize") {
-    throw ConfigError(cat("assay data ", verb, " is not in this release (0.1). Fix: use the data sets that "
+    throw ConfigError(cat("assay data ", verb,
+                          " is not in this release (0.1). Fix: use the data sets that "
                           "`assay data info --help` names"));
   }
   const auto nearest = nearest_spelling(verb, kCommands);

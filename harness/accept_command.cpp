@@ -115,8 +115,8 @@ void print_summary(const Report& report, const std::string& output, Language lan
   const auto word = [&](Verdict verdict) {
     return report_text(language, cat("verdict.", verdict_name(verdict)));
   };
-  std::string text = cat(report_text(language, "heading.verdict"), ": ", word(report.verdict),
-                         " (", report.device, ")\n");
+  std::string text = cat(report_text(language, "heading.verdict"), ": ", word(report.verdict), " (",
+                         report.device, ")\n");
   for (const ScenarioResult& scenario : report.scenarios) {
     text += cat("  ", scenario.name, ": ", word(scenario.verdict));
     text += scenario.reason.empty() ? "\n" : cat(": ", scenario.reason, "\n");
@@ -144,8 +144,10 @@ void print_summary(const Report& report, const std::string& output, Language lan
 int run_accept_command(std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--try-advice" || word == "--try_advice") {
-      throw ConfigError(cat(word, " is not in this release (0.1). Fix: leave it out; the report names the "
-                                  "next thing to try"));
+      throw ConfigError(
+          cat(word,
+              " is not in this release (0.1). Fix: leave it out; the report names the "
+              "next thing to try"));
     }
   }
   const CommandWords parsed = parse_command_words(kOptions, words, 0);

@@ -1,4 +1,5 @@
-// `assay accept`: parses the options, runs the acceptance, prints the verdict and where the report is.
+// `assay accept`: parses the options, runs the acceptance, prints the verdict and where the report
+// is.
 #pragma once
 
 #include <span>

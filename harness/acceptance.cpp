@@ -42,9 +42,8 @@ std::vector<const Scenario*> choose_scenarios(const AcceptanceRequest& request) 
   if (!problems.empty()) throw ConfigError(join(problems, "; "));
   std::vector<const Scenario*> chosen;
   for (const Scenario& scenario : all_scenarios()) {
-    const bool is_named =
-        std::find(request.named_scenarios.begin(), request.named_scenarios.end(), scenario.key) !=
-        request.named_scenarios.end();
+    const bool is_named = std::find(request.named_scenarios.begin(), request.named_scenarios.end(),
+                                    scenario.key) != request.named_scenarios.end();
     const bool is_in_suite = find_settings(request.suite, scenario.key) != nullptr;
     if (is_named || (request.named_scenarios.empty() && is_in_suite)) chosen.push_back(&scenario);
   }
@@ -144,11 +143,10 @@ class Acceptance {
   void show_progress(size_t index, const ScenarioContext& context, double scenario_start,
                      const std::string& what) {
     const double here = monotonic_seconds() - scenario_start;
-    progress_.update(cat("[", index + 1, "/", chosen_.size(), "] ", chosen_[index]->key, ": ", what,
-                         ", ", duration_text(monotonic_seconds() - start_), " gone, about ",
-                         duration_text(estimate_.seconds_left(index, here,
-                                                              context.done_fraction())),
-                         " left"));
+    progress_.update(
+        cat("[", index + 1, "/", chosen_.size(), "] ", chosen_[index]->key, ": ", what, ", ",
+            duration_text(monotonic_seconds() - start_), " gone, about ",
+            duration_text(estimate_.seconds_left(index, here, context.done_fraction())), " left"));
   }
 
   void run_one(size_t index, ScenarioContext& context) {
@@ -171,16 +169,15 @@ class Acceptance {
       show_progress(index, context, start, std::string(scenario.description));
       result = run_scenario(scenario, *settings, context, &signal_number_);
     }
-    result.is_required = !request_.named_scenarios.empty() ||
-                         (settings != nullptr && settings->is_required);
+    result.is_required =
+        !request_.named_scenarios.empty() || (settings != nullptr && settings->is_required);
     result.seconds = monotonic_seconds() - start;
     result.finished_utc = utc_timestamp();
     if (settings != nullptr) estimate_.finished(index, result.seconds);
-    progress_.line(cat("[", index + 1, "/", chosen_.size(), "] ", name, ": ",
-                       report_text(Language::kEnglish,
-                                   cat("verdict.", verdict_name(result.verdict))),
-                       " (", duration_text(result.seconds), ")",
-                       result.reason.empty() ? "" : ": ", result.reason));
+    progress_.line(
+        cat("[", index + 1, "/", chosen_.size(), "] ", name, ": ",
+            report_text(Language::kEnglish, cat("verdict.", verdict_name(result.verdict))), " (",
+            duration_text(result.seconds), ")", result.reason.empty() ? "" : ": ", result.reason));
     put_result(report_.scenarios, std::move(result));
     folder_.write_progress(report_);
   }
@@ -188,9 +185,9 @@ class Acceptance {
   // What the contract names and this release does not have is said by name, and decides nothing.
   void add_later_scenarios(const ScenarioContext& context) {
     for (const Scenario& scenario : all_scenarios()) {
-      const bool is_there = std::any_of(
-          report_.scenarios.begin(), report_.scenarios.end(),
-          [&](const ScenarioResult& result) { return result.name == scenario.key; });
+      const bool is_there =
+          std::any_of(report_.scenarios.begin(), report_.scenarios.end(),
+                      [&](const ScenarioResult& result) { return result.name == scenario.key; });
       if (scenario.is_in_this_release || is_there) continue;
       ScenarioResult result;
       result.name = std::string(scenario.key);
@@ -204,8 +201,7 @@ class Acceptance {
   void finish_report() {
     report_.verdict = overall_verdict(report_.scenarios);
     report_.is_finished = signal_number_ == 0;
-    report_.stop_reason =
-        report_.is_finished ? "" : cat("interrupted by signal ", signal_number_);
+    report_.stop_reason = report_.is_finished ? "" : cat("interrupted by signal ", signal_number_);
     report_.finished_utc = utc_timestamp();
     report_.seconds = monotonic_seconds() - start_;
     report_.scorecard = make_scorecard(report_.scenarios, memory_room(environment_));

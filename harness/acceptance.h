@@ -19,9 +19,9 @@ namespace assay::harness {
 struct AcceptanceRequest {
   Suite suite;
   std::string suite_text = {};
-  std::vector<std::string> named_scenarios = {};   // empty: all of the suite
-  std::string config_file = {};                    // absolute; empty: none
-  std::string output = {};                         // absolute
+  std::vector<std::string> named_scenarios = {};  // empty: all of the suite
+  std::string config_file = {};                   // absolute; empty: none
+  std::string output = {};                        // absolute
   std::string command = {};
   Language language = Language::kEnglish;
   std::optional<double> time_budget_seconds = {};
@@ -30,7 +30,7 @@ struct AcceptanceRequest {
 
 struct AcceptanceResult {
   Report report;
-  int signal_number = 0;                           // that ended it early; 0: none
+  int signal_number = 0;  // that ended it early; 0: none
 };
 
 // Leaves a finished, hashed folder in every case but an internal error. Throws ConfigError before
@@ -38,9 +38,9 @@ struct AcceptanceResult {
 // configuration than the acceptance that the folder holds.
 AcceptanceResult run_acceptance(const AcceptanceRequest& request);
 
-// One scenario with everything that can go wrong turned into a verdict: what the trainer left cannot
-// be read -> fail; the machine or the budget does not allow it -> could_not_run. Sets `signal_number`
-// if a signal stopped it.
+// One scenario with everything that can go wrong turned into a verdict: what the trainer left
+// cannot be read -> fail; the machine or the budget does not allow it -> could_not_run. Sets
+// `signal_number` if a signal stopped it.
 ScenarioResult run_scenario(const Scenario& scenario, const ScenarioSettings& settings,
                             ScenarioContext& context, int* signal_number);
 

@@ -42,12 +42,15 @@ std::optional<Report> read_previous(const std::string& path, bool is_rerun) {
   try {
     report = report_from_json(read_file(file), file);
   } catch (const DataError& error) {
-    throw ConfigError(cat("--output ", assay::quoted(path), " is not empty, and its report is none "
-                          "of ours: ", error.what()));
+    throw ConfigError(cat("--output ", assay::quoted(path),
+                          " is not empty, and its report is none "
+                          "of ours: ",
+                          error.what()));
   }
   if (!is_rerun) {
     throw ConfigError(cat("--output ", assay::quoted(path), " holds an acceptance of ",
-                          report.started_utc, ". Fix: give another folder, or --scenarios a,b to "
+                          report.started_utc,
+                          ". Fix: give another folder, or --scenarios a,b to "
                           "run these again into it"));
   }
   return report;

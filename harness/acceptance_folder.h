@@ -14,9 +14,9 @@ namespace assay::harness {
 // Holds the folder's lock while it lives. Main thread only.
 class AcceptanceFolder {
  public:
-  // `path` absolute. Creates the folder, or takes a previous acceptance of ours if `is_rerun`. Throws
-  // ConfigError: in use by somebody else, holds foreign files, or an acceptance but not `is_rerun`;
-  // CouldNotRunError if it cannot be made or written.
+  // `path` absolute. Creates the folder, or takes a previous acceptance of ours if `is_rerun`.
+  // Throws ConfigError: in use by somebody else, holds foreign files, or an acceptance but not
+  // `is_rerun`; CouldNotRunError if it cannot be made or written.
   AcceptanceFolder(const std::string& path, bool is_rerun);
   AcceptanceFolder(const AcceptanceFolder&) = delete;
   AcceptanceFolder& operator=(const AcceptanceFolder&) = delete;

@@ -19,11 +19,11 @@ std::string_view verdict_name(Verdict verdict);  // "pass", "fail", "could_not_r
 std::optional<Verdict> verdict_from_name(std::string_view name);
 
 struct Check {
-  std::string name = {};                   // "smoke.steps_once"
+  std::string name = {};  // "smoke.steps_once"
   Verdict verdict = Verdict::kCouldNotRun;
-  bool is_required = true;            // false: advisory, never changes a verdict
-  std::optional<double> measured = {};     // where it is a number
-  std::string measured_text = {};          // where it is words; may stand beside the number
+  bool is_required = true;              // false: advisory, never changes a verdict
+  std::optional<double> measured = {};  // where it is a number
+  std::string measured_text = {};       // where it is words; may stand beside the number
   std::optional<double> threshold = {};
   std::string unit = {};
   std::string reason = {};                 // why this verdict, in words
@@ -32,14 +32,14 @@ struct Check {
 
 // A measured number or word that is shown but not judged.
 struct Fact {
-  std::string name = {};                   // "timing.digits.step_median"
+  std::string name = {};  // "timing.digits.step_median"
   std::optional<double> value = {};
   std::string text = {};
   std::string unit = {};
-  std::string note = {};                   // how it was measured, over which window
+  std::string note = {};  // how it was measured, over which window
 };
 
-struct Advice {                       // report.json's diagnosis[]
+struct Advice {  // report.json's diagnosis[]
   std::string what = {};
   std::string evidence = {};
   std::string next_step = {};
@@ -47,18 +47,18 @@ struct Advice {                       // report.json's diagnosis[]
 
 // A curve of the report, read from a metrics file in the evidence.
 struct Curve {
-  std::string plot = {};                   // "loss", "step_time", "phases"
+  std::string plot = {};  // "loss", "step_time", "phases"
   std::string label = {};
-  std::string path = {};                   // of a metrics.jsonl, relative to the acceptance folder
-  int64_t mark_step = 0;              // 0: no mark
+  std::string path = {};  // of a metrics.jsonl, relative to the acceptance folder
+  int64_t mark_step = 0;  // 0: no mark
   std::string mark_label = {};
 };
 
 struct ScenarioResult {
   std::string name;
   Verdict verdict = Verdict::kCouldNotRun;
-  bool is_required = true;            // named by the user, or required by the suite
-  std::string reason;                 // why it could not run
+  bool is_required = true;  // named by the user, or required by the suite
+  std::string reason;       // why it could not run
   std::string finished_utc;
   double seconds = 0;
   std::vector<Check> checks;

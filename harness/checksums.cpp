@@ -1,9 +1,8 @@
 #include "harness/checksums.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <map>
+#include <sys/stat.h>
 #include <tuple>
 
 #include "base/digest.h"
@@ -20,7 +19,7 @@ void list_below(const std::string& folder, const std::string& prefix,
                 std::vector<std::string>& files) {
   for (const std::string& name : list_directory(folder)) {
     const std::string path = join_path(folder, name);
-    struct stat facts{};
+    struct stat facts {};
     if (lstat(path.c_str(), &facts) != 0) continue;  // removed meanwhile: then it is not there
     if (S_ISDIR(facts.st_mode)) {
       list_below(path, cat(prefix, name, "/"), files);
@@ -31,7 +30,7 @@ void list_below(const std::string& folder, const std::string& prefix,
 }
 
 bool is_plain_file(const std::string& path) {
-  struct stat facts{};
+  struct stat facts {};
   return lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
@@ -50,9 +49,10 @@ std::string unescaped(std::string_view name) {
 
 void refuse_escape(const std::string& name, const std::string& origin) {
   const std::vector<std::string> parts = split(name, '/');
-  const bool is_inside = !name.empty() && std::none_of(parts.begin(), parts.end(), [](const auto& p) {
-    return p.empty() || p == "." || p == "..";
-  });
+  const bool is_inside =
+      !name.empty() && std::none_of(parts.begin(), parts.end(), [](const auto& p) {
+        return p.empty() || p == "." || p == "..";
+      });
   if (!is_inside || name.find('\0') != std::string::npos) {
     throw ConfigError(cat(origin, " names ", assay::quoted(name),
                           ", which does not lie below the folder; nothing was checked. Fix: get "

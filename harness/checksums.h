@@ -1,5 +1,5 @@
-// SHA256SUMS of an acceptance folder: written for every file but itself and the lock, in sha256sum's
-// own format, and checked again.
+// SHA256SUMS of an acceptance folder: written for every file but itself and the lock, in
+// sha256sum's own format, and checked again.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace assay::harness {
 inline constexpr std::string_view kChecksumFile = "SHA256SUMS";
 inline constexpr std::string_view kFolderLockFile = ".lock";
 
-// Regular files below `folder`, relative, sorted bytewise, without SHA256SUMS and the top-level lock.
-// Links and devices are named too (nothing of ours is one), folders are not.
+// Regular files below `folder`, relative, sorted bytewise, without SHA256SUMS and the top-level
+// lock. Links and devices are named too (nothing of ours is one), folders are not.
 std::vector<std::string> list_files(const std::string& folder);
 
 // Hashes every regular file and writes SHA256SUMS durably. Throws FileError.
@@ -23,7 +23,7 @@ struct ChecksumFinding {
   enum class Kind { kMissing, kChanged, kExtra };
   Kind kind = Kind::kMissing;
   std::string path;
-  std::string detail;              // "SHA-256 is ..., expected ..."
+  std::string detail;  // "SHA-256 is ..., expected ..."
 };
 
 struct ChecksumResult {

@@ -1,16 +1,16 @@
 #include "harness/child_process.h"
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -116,9 +116,12 @@ ChildProcess::ChildProcess(const ChildRequest& request) {
     throw FileError("cannot make a pipe for", request.command.front(), problem);
   }
   const PreparedChild prepared{
-      arguments.data(), environment.data(),
+      arguments.data(),
+      environment.data(),
       request.working_directory.empty() ? nullptr : request.working_directory.c_str(),
-      log, report[1], getpid()};
+      log,
+      report[1],
+      getpid()};
   pid_ = fork();
   const int fork_problem = errno;
   if (pid_ == 0) become_child(prepared);
@@ -134,7 +137,8 @@ ChildProcess::ChildProcess(const ChildRequest& request) {
   if (problem != 0) {
     reap();
     throw CouldNotRunError(cat("cannot execute ", assay::quoted(request.command.front()), " in ",
-                               assay::quoted(request.working_directory), ": ", std::strerror(problem),
+                               assay::quoted(request.working_directory), ": ",
+                               std::strerror(problem),
                                ". Expected: an executable file. Fix: build or install it"));
   }
 }

@@ -2,12 +2,11 @@
 // waited for, signalled, and never left behind.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace assay::harness {
@@ -21,9 +20,9 @@ struct ChildRequest {
 };
 
 struct ChildExit {
-  std::optional<int> exit_code;      // one of these two is set
+  std::optional<int> exit_code;  // one of these two is set
   std::optional<int> signal_number;
-  double cpu_seconds = 0;            // user and system, of the child and what it waited for
+  double cpu_seconds = 0;  // user and system, of the child and what it waited for
   uint64_t peak_rss_bytes = 0;
 };
 
@@ -46,8 +45,8 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  void signal_child(int number);     // to the child alone; nothing if it has ended
-  void signal_group(int number);     // to everything it started too
+  void signal_child(int number);  // to the child alone; nothing if it has ended
+  void signal_group(int number);  // to everything it started too
   // The end, if it has come; kills what is left of the group. Does not block.
   const std::optional<ChildExit>& poll();
   ChildUsage usage() const;

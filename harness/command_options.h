@@ -1,5 +1,7 @@
-// Options of the harness's own commands: `--name VALUE`, `--name=VALUE`, `--flag`, `--no-flag`; '-' and
-// '_' are the same; unknown ones are refused with the nearest spelling. Help is made from the table.
+// Options of the harness's own commands: `--name VALUE`, `--name=VALUE`, `--flag`, `--no-flag`; '-'
+// and
+// '_' are the same; unknown ones are refused with the nearest spelling. Help is made from the
+// table.
 #pragma once
 
 #include <map>
@@ -11,10 +13,10 @@
 namespace assay::harness {
 
 struct OptionSpec {
-  std::string_view name;         // with '-': "time-budget"
-  std::string_view value;        // what the value is called; empty: a flag
+  std::string_view name;   // with '-': "time-budget"
+  std::string_view value;  // what the value is called; empty: a flag
   std::string_view default_text;
-  std::string_view help;         // one sentence
+  std::string_view help;  // one sentence
   std::string_view group;
 };
 

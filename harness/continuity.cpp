@@ -48,8 +48,8 @@ std::string describe(const checkpoints::Difference& difference) {
   return text;
 }
 
-// Fields that rounding may move. Everything else is exact: a counter, a learning rate, a sample id or
-// the state of a generator that differs at all means another run.
+// Fields that rounding may move. Everything else is exact: a counter, a learning rate, a sample id
+// or the state of a generator that differs at all means another run.
 bool is_rounded_field(const checkpoints::Difference& difference) {
   constexpr std::array<std::string_view, 4> kFields = {"loss", "grad_norm", "accuracy",
                                                        "last_loss"};

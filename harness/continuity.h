@@ -1,5 +1,5 @@
-// Is a resumed run the same run as one that was never stopped? Compares them field by field and puts
-// the answer into one of three classes that are never mixed.
+// Is a resumed run the same run as one that was never stopped? Compares them field by field and
+// puts the answer into one of three classes that are never mixed.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ std::string_view continuity_name(Continuity continuity);  // "bit-equal", ...
 
 struct ContinuityVerdict {
   Continuity continuity = Continuity::kBroken;
-  double greatest_relative = 0;    // over floating-point fields that differ
-  std::string first_difference;    // empty if bit-equal; where, field, both values, likely reason
+  double greatest_relative = 0;  // over floating-point fields that differ
+  std::string first_difference;  // empty if bit-equal; where, field, both values, likely reason
   int64_t compared_steps = 0;
   int64_t compared_checkpoints = 0;
   int64_t compared_tensors = 0;

@@ -51,12 +51,12 @@ void add_saves(const DiagnosisInput& in, std::vector<Cause>& causes) {
   if (in.run.total_step_seconds <= 0) return;
   const double share = in.run.checkpoint_seconds / in.run.total_step_seconds;
   if (share <= in.save_limit) return;
-  causes.push_back({share,
-                    {cat(in.workload, ": saving takes much of the run"),
-                     cat("steps stood still for saves during ", percent(share), " of the run (",
-                         in.run.save_ms.size(), " saves, ",
-                         duration_text(in.run.checkpoint_seconds), ")"),
-                     "save less often (--save_steps), or put --output_dir on a faster disk"}});
+  causes.push_back(
+      {share,
+       {cat(in.workload, ": saving takes much of the run"),
+        cat("steps stood still for saves during ", percent(share), " of the run (",
+            in.run.save_ms.size(), " saves, ", duration_text(in.run.checkpoint_seconds), ")"),
+        "save less often (--save_steps), or put --output_dir on a faster disk"}});
 }
 
 // On a busy machine everything else is a consequence, so this cause comes first.
@@ -74,27 +74,29 @@ void add_other_programs(const DiagnosisInput& in, std::vector<Cause>& causes) {
 void add_idle(const DiagnosisInput& in, std::vector<Cause>& causes) {
   if (in.other_programs > in.other_programs_limit) return;  // not idle, but taken
   if (in.is_gpu_present || in.cpu_utilisation >= in.utilisation_limit) return;
-  causes.push_back({1.0 - in.cpu_utilisation,
-                    {cat(in.workload, ": the CPUs are mostly idle"),
-                     cat("CPU utilisation while stepping is ", percent(in.cpu_utilisation),
-                         ", below ", percent(in.utilisation_limit)),
-                     "raise --batch_size while memory allows; check the cgroup quota and the number "
-                     "of threads"}});
+  causes.push_back(
+      {1.0 - in.cpu_utilisation,
+       {cat(in.workload, ": the CPUs are mostly idle"),
+        cat("CPU utilisation while stepping is ", percent(in.cpu_utilisation), ", below ",
+            percent(in.utilisation_limit)),
+        "raise --batch_size while memory allows; check the cgroup quota and the number "
+        "of threads"}});
 }
 
 Advice bound_by_compute(const DiagnosisInput& in) {
   const double compute = phase_share(in.run, "forward") + phase_share(in.run, "backward") +
                          phase_share(in.run, "optimizer");
-  const std::string evidence =
-      cat("forward, backward and optimizer are ", percent(compute), " of the step (median ",
-          milliseconds(in.run.step_ms.median), "); data wait ",
-          percent(phase_share(in.run, "data_wait")), ", other ",
-          percent(phase_share(in.run, "other")));
+  const std::string evidence = cat("forward, backward and optimizer are ", percent(compute),
+                                   " of the step (median ", milliseconds(in.run.step_ms.median),
+                                   "); data wait ", percent(phase_share(in.run, "data_wait")),
+                                   ", other ", percent(phase_share(in.run, "other")));
   if (in.is_gpu_present) {
     // Events on the stream cannot tell a kernel that runs from one that was launched late.
-    return {cat(in.workload, ": bound by the training step on the GPU, not by data, copies or saves"),
-            cat(evidence, "; whether arithmetic or kernel launches fill it was not measured"),
-            "double --batch_size: if samples/s rise with it, launches were the limit; if not, try --bf16"};
+    return {
+        cat(in.workload, ": bound by the training step on the GPU, not by data, copies or saves"),
+        cat(evidence, "; whether arithmetic or kernel launches fill it was not measured"),
+        "double --batch_size: if samples/s rise with it, launches were the limit; if not, try "
+        "--bf16"};
   }
   return {cat(in.workload, ": bound by computing on the CPU; nothing to fix"), evidence,
           "a faster CPU, more CPUs or a GPU would help; tuning data or disk would not"};

@@ -1,5 +1,5 @@
-// The bottleneck in words: what it is, the numbers that show it, and the one next thing to try. Pure
-// functions over a timing run.
+// The bottleneck in words: what it is, the numbers that show it, and the one next thing to try.
+// Pure functions over a timing run.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ namespace assay::harness {
 struct DiagnosisInput {
   std::string workload;
   const RunTiming& run;
-  double cpu_utilisation = 0;      // fraction of the usable CPUs, while stepping
-  double other_programs = 0;       // their share of the CPUs during the run
+  double cpu_utilisation = 0;  // fraction of the usable CPUs, while stepping
+  double other_programs = 0;   // their share of the CPUs during the run
   bool is_gpu_present = false;
-  double other_limit = 0;          // the limits are those of the suite's checks
-  double data_wait_limit = 0;      // data wait over forward
-  double save_limit = 0;           // saves over the run
+  double other_limit = 0;      // the limits are those of the suite's checks
+  double data_wait_limit = 0;  // data wait over forward
+  double save_limit = 0;       // saves over the run
   double utilisation_limit = 0;
   double other_programs_limit = 0;
 };

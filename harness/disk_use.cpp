@@ -1,12 +1,11 @@
 #include "harness/disk_use.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sys/stat.h>
 #include <system_error>
 #include <tuple>
 
@@ -28,7 +27,7 @@ struct WeightFile {
 };
 
 bool is_weight_name(const fs::path& path) {
-  static const std::vector<std::string> endings = {".safetensors", ".pt", ".pth", ".bin",
+  static const std::vector<std::string> endings = {".safetensors", ".pt",   ".pth", ".bin",
                                                    ".ckpt",        ".gguf", ".onnx"};
   return std::find(endings.begin(), endings.end(), path.extension().string()) != endings.end();
 }
@@ -36,7 +35,7 @@ bool is_weight_name(const fs::path& path) {
 PlaceUse measure_place(const std::string& place, double seconds, std::vector<WeightFile>& weights) {
   PlaceUse use;
   use.path = place;
-  struct stat root{};
+  struct stat root {};
   if (lstat(place.c_str(), &root) != 0 || !S_ISDIR(root.st_mode)) return use;
   const double end = monotonic_seconds() + seconds;
   std::error_code problem;
@@ -48,7 +47,7 @@ PlaceUse measure_place(const std::string& place, double seconds, std::vector<Wei
       use.is_cut = true;
       break;
     }
-    struct stat facts{};
+    struct stat facts {};
     if (lstat(walk->path().c_str(), &facts) != 0) continue;
     if (S_ISDIR(facts.st_mode) && facts.st_dev != root.st_dev) walk.disable_recursion_pending();
     if (!S_ISREG(facts.st_mode)) continue;

@@ -11,12 +11,13 @@ namespace assay::harness {
 struct PlaceUse {
   std::string path;
   uint64_t bytes = 0;
-  bool is_cut = false;          // the time was over before everything was counted
+  bool is_cut = false;  // the time was over before everything was counted
 };
 
 struct DiskUse {
-  std::vector<PlaceUse> places;             // largest first; empty ones left out
-  std::vector<std::string> duplicate_weights;  // "A = B (1.5 GB)": same size, same first and last MiB
+  std::vector<PlaceUse> places;  // largest first; empty ones left out
+  std::vector<std::string>
+      duplicate_weights;  // "A = B (1.5 GB)": same size, same first and last MiB
 };
 
 // Well-known places (package and model caches, logs, temporary files) and `more`. Folders on other

@@ -17,10 +17,10 @@ namespace assay::harness {
 enum class KillKind { kRandomStep, kRandomWall, kFaultPoint, kSigterm };
 
 struct Kill {
-  std::string name;                 // as written
+  std::string name;  // as written
   KillKind kind = KillKind::kRandomStep;
-  bool is_after_resume = false;     // a random_step kill comes before it
-  std::string fault_point;          // kFaultPoint only
+  bool is_after_resume = false;  // a random_step kill comes before it
+  std::string fault_point;       // kFaultPoint only
   int64_t fault_hit = 1;
 };
 
@@ -35,8 +35,8 @@ std::string fault_text(const Kill& kill);
 class KillClock {
  public:
   KillClock(uint64_t seed, std::string_view workload, std::string_view kill);
-  int64_t step(int64_t low, int64_t high);   // in [low, high]
-  double fraction();                         // in [0, 1)
+  int64_t step(int64_t low, int64_t high);  // in [low, high]
+  double fraction();                        // in [0, 1)
 
  private:
   uint64_t next();

@@ -19,16 +19,16 @@ class LedgerCheck {
     int64_t expected_step = rules_.first_step;
     for (const IdsLine& line : lines_) {
       if (line.step != expected_step) {
-        add(line.step, line.epoch, cat("step ", line.step, " follows where step ", expected_step,
-                                       " was expected"));
+        add(line.step, line.epoch,
+            cat("step ", line.step, " follows where step ", expected_step, " was expected"));
       }
       expected_step = line.step + 1;
       follow_epoch(line);
       for (const int64_t id : line.ids) use(id, line);
     }
     if (rules_.last_step > 0 && expected_step != rules_.last_step + 1) {
-      add(expected_step, epoch_, cat("the ledger ends at step ", expected_step - 1,
-                                     ", expected ", rules_.last_step));
+      add(expected_step, epoch_,
+          cat("the ledger ends at step ", expected_step - 1, ", expected ", rules_.last_step));
     }
     if (rules_.train_samples > 0 && static_cast<int64_t>(used_.size()) == rules_.train_samples) {
       ++ledger_.whole_epochs;  // the last epoch ended exactly with the run
@@ -67,20 +67,22 @@ class LedgerCheck {
       if (id != missing) break;
       ++missing;
     }
-    add(0, epoch_, cat("epoch ", epoch_, " used ", used_.size(), " of ", size,
-                       " samples; the first one missing is ", missing));
+    add(0, epoch_,
+        cat("epoch ", epoch_, " used ", used_.size(), " of ", size,
+            " samples; the first one missing is ", missing));
   }
 
   void use(int64_t id, const IdsLine& line) {
     ++ledger_.samples;
     if (id < 0 || (rules_.train_samples > 0 && id >= rules_.train_samples)) {
-      add(line.step, line.epoch, cat("sample ", id, " lies outside 0..",
-                                     std::max<int64_t>(rules_.train_samples - 1, 0)));
+      add(line.step, line.epoch,
+          cat("sample ", id, " lies outside 0..", std::max<int64_t>(rules_.train_samples - 1, 0)));
     }
     const auto [place, is_new] = used_.emplace(id, line.step);
     if (!is_new) {
-      add(line.step, line.epoch, cat("sample ", id, " is used twice in epoch ", line.epoch,
-                                     ": at steps ", place->second, " and ", line.step));
+      add(line.step, line.epoch,
+          cat("sample ", id, " is used twice in epoch ", line.epoch, ": at steps ", place->second,
+              " and ", line.step));
     }
   }
 
@@ -97,16 +99,15 @@ Ledger check_ledger(std::span<const IdsLine> lines, const LedgerRules& rules) {
   return LedgerCheck(lines, rules).run();
 }
 
-std::string first_ledger_difference(std::span<const IdsLine> left,
-                                    std::span<const IdsLine> right) {
+std::string first_ledger_difference(std::span<const IdsLine> left, std::span<const IdsLine> right) {
   const size_t common = std::min(left.size(), right.size());
   for (size_t i = 0; i < common; ++i) {
     if (left[i].step != right[i].step) {
       return cat("line ", i + 1, " is of step ", left[i].step, " and ", right[i].step);
     }
     if (left[i].ids == right[i].ids) continue;
-    const auto [a, b] = std::mismatch(left[i].ids.begin(), left[i].ids.end(),
-                                      right[i].ids.begin(), right[i].ids.end());
+    const auto [a, b] = std::mismatch(left[i].ids.begin(), left[i].ids.end(), right[i].ids.begin(),
+                                      right[i].ids.end());
     return cat("step ", left[i].step, " place ", a - left[i].ids.begin(), ": sample ",
                a == left[i].ids.end() ? std::string("none") : cat(*a), " and ",
                b == right[i].ids.end() ? std::string("none") : cat(*b));

@@ -13,21 +13,21 @@ namespace assay::harness {
 
 struct LedgerRules {
   int64_t first_step = 1;
-  int64_t last_step = 0;        // of the run
-  int64_t train_samples = 0;    // size of the data set; 0: unknown, only what the ids show
-  bool drops_last = false;      // an epoch may leave out its last, shorter window
+  int64_t last_step = 0;      // of the run
+  int64_t train_samples = 0;  // size of the data set; 0: unknown, only what the ids show
+  bool drops_last = false;    // an epoch may leave out its last, shorter window
 };
 
 struct LedgerFinding {
-  int64_t step = 0;             // where it shows; 0: the epoch as a whole
+  int64_t step = 0;  // where it shows; 0: the epoch as a whole
   int64_t epoch = 0;
-  std::string problem;          // "sample 17 is used twice: at steps 3 and 9"
+  std::string problem;  // "sample 17 is used twice: at steps 3 and 9"
 };
 
 struct Ledger {
   int64_t steps = 0;
   int64_t samples = 0;
-  int64_t whole_epochs = 0;     // epochs that were used up, each checked to hold every sample once
+  int64_t whole_epochs = 0;  // epochs that were used up, each checked to hold every sample once
   std::vector<LedgerFinding> findings;
 };
 

@@ -1,10 +1,10 @@
 #include "harness/machine_use.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -36,8 +36,8 @@ std::optional<MachineUse> read_machine_use() {
   return use;
 }
 
-double other_use_fraction(const MachineUse& before, const MachineUse& after,
-                          double own_cpu_seconds, double cpus) {
+double other_use_fraction(const MachineUse& before, const MachineUse& after, double own_cpu_seconds,
+                          double cpus) {
   const double wall = after.at_seconds - before.at_seconds;
   if (wall <= 0 || cpus <= 0) return 0;
   const double other = after.busy_seconds - before.busy_seconds - own_cpu_seconds;

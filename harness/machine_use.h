@@ -15,7 +15,7 @@ struct MachineUse {
 std::optional<MachineUse> read_machine_use();
 
 // CPU time of all but `own_cpu_seconds` between two readings, as a fraction of `cpus` CPUs; >= 0.
-double other_use_fraction(const MachineUse& before, const MachineUse& after,
-                          double own_cpu_seconds, double cpus);
+double other_use_fraction(const MachineUse& before, const MachineUse& after, double own_cpu_seconds,
+                          double cpus);
 
 }  // namespace assay::harness

@@ -1,13 +1,13 @@
 #include "harness/metrics_watch.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace assay::harness {
 namespace {
@@ -23,7 +23,7 @@ int64_t step_of_line(const std::string& line) {
 }  // namespace
 
 MetricsWatch::MetricsWatch(std::string path) : path_(std::move(path)) {
-  struct stat facts{};
+  struct stat facts {};
   if (stat(path_.c_str(), &facts) == 0) {
     inode_ = facts.st_ino;
     offset_ = static_cast<uint64_t>(facts.st_size);
@@ -33,7 +33,7 @@ MetricsWatch::MetricsWatch(std::string path) : path_(std::move(path)) {
 int64_t MetricsWatch::poll(int64_t at_least) {
   const int descriptor = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return last_step_;
-  struct stat facts{};
+  struct stat facts {};
   if (fstat(descriptor, &facts) == 0) {
     if (facts.st_ino != inode_ || static_cast<uint64_t>(facts.st_size) < offset_) {
       inode_ = facts.st_ino;

@@ -1,11 +1,11 @@
 #include "harness/progress_line.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <sys/ioctl.h>
+
+#include <unistd.h>
 
 #include "base/text.h"
 #include "harness/report/escape.h"

@@ -1,5 +1,5 @@
-// What a person sees on stderr while an acceptance goes on: where it is and an honest time left. On a
-// terminal one line is rewritten; elsewhere one line a scenario.
+// What a person sees on stderr while an acceptance goes on: where it is and an honest time left. On
+// a terminal one line is rewritten; elsewhere one line a scenario.
 #pragma once
 
 #include <string>
@@ -33,8 +33,8 @@ class ProgressLine {
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
-  void update(std::string_view text);   // rewritten in place on a terminal, dropped elsewhere
-  void line(std::string_view text);     // a line of its own that stays
+  void update(std::string_view text);  // rewritten in place on a terminal, dropped elsewhere
+  void line(std::string_view text);    // a line of its own that stays
 
  private:
   bool is_terminal_;

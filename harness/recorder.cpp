@@ -24,8 +24,8 @@ double Recorder::size(std::string_view name) const {
 int64_t Recorder::count(std::string_view name) const {
   const double value = size(name);
   if (value != std::floor(value)) {
-    throw ConfigError(cat("suite: ", settings_.name, ".sizes.", name, " is ", value,
-                          ", must be a whole number"));
+    throw ConfigError(
+        cat("suite: ", settings_.name, ".sizes.", name, " is ", value, ", must be a whole number"));
   }
   return static_cast<int64_t>(value);
 }

@@ -1,5 +1,5 @@
-// What a scenario writes its findings with. It takes thresholds and the required flag from the suite,
-// and sees to it that every declared check ends with exactly one verdict.
+// What a scenario writes its findings with. It takes thresholds and the required flag from the
+// suite, and sees to it that every declared check ends with exactly one verdict.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace assay::harness {
 
 // One check's outcome as the scenario saw it.
 struct Outcome {
-  std::string check = {};                  // a declared name
+  std::string check = {};  // a declared name
   std::optional<double> measured = {};
   std::string measured_text = {};
   std::string unit = {};
@@ -29,14 +29,14 @@ class Recorder {
   Recorder(const ScenarioNeeds& needs, const ScenarioSettings& settings, ScenarioResult& result);
 
   double size(std::string_view name) const;
-  int64_t count(std::string_view name) const;   // a size that is a whole number
+  int64_t count(std::string_view name) const;  // a size that is a whole number
   const std::vector<std::string>& list(std::string_view name) const;
   double threshold(std::string_view check) const;
 
   void judge(bool is_good, Outcome outcome);
-  void at_most(Outcome outcome);                // measured <= threshold; NaN fails
+  void at_most(Outcome outcome);  // measured <= threshold; NaN fails
   void at_least(Outcome outcome);
-  void could_not_run(Outcome outcome);          // a required check then waives the scenario
+  void could_not_run(Outcome outcome);  // a required check then waives the scenario
   // The machine has nothing that this check is about: shown as could_not_run, never judged.
   void not_applicable(std::string_view check, const std::string& why);
 

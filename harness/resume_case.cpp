@@ -41,13 +41,13 @@ void read_leftovers(const std::string& run_dir, ResumeResult& result) {
 
 // How the session that was to be killed ended.
 enum class Landing {
-  kLanded,           // by our signal, while it was going on
-  kFinishedFirst,    // at its target with exit code 0, before the signal came
-  kBroken,           // otherwise: a finding about the trainer
+  kLanded,         // by our signal, while it was going on
+  kFinishedFirst,  // at its target with exit code 0, before the signal came
+  kBroken,         // otherwise: a finding about the trainer
 };
 
-// The lines of steps 1..`step` as they stand; their times cannot repeat, so equal bytes after a resume
-// prove that those steps were not done again.
+// The lines of steps 1..`step` as they stand; their times cannot repeat, so equal bytes after a
+// resume prove that those steps were not done again.
 std::string lines_up_to(const std::string& run_dir, int64_t step) {
   const std::string file = join_path(run_dir, "metrics.jsonl");
   if (step == 0 || !path_exists(file)) return "";
@@ -63,8 +63,8 @@ class ResumeCase {
         control_(control),
         kill_(kill),
         clock_(setting.seed, setting.workload.name, kill.name),
-        folder_(context.evidence_folder(
-            "resume", cat(setting.workload.name, "_", folder_name(kill.name)))),
+        folder_(context.evidence_folder("resume",
+                                        cat(setting.workload.name, "_", folder_name(kill.name)))),
         run_dir_(join_path(folder_, "run")) {
     result_.workload = setting.workload.name;
     result_.kill = kill.name;
@@ -130,9 +130,8 @@ class ResumeCase {
     if (kill_.is_after_resume) {
       TrialRequest first = session("first", false);
       // After the first save, so that the second session really resumes.
-      first.kill_at_step =
-          clock_.step(setting_.save_steps + 1, std::max(setting_.save_steps + 1,
-                                                        setting_.steps / 2));
+      first.kill_at_step = clock_.step(setting_.save_steps + 1,
+                                       std::max(setting_.save_steps + 1, setting_.steps / 2));
       const Landing landing = landing_of(context_.run(first), /*is_by_fault_point=*/false);
       if (landing != Landing::kLanded) return landing;
     }
@@ -157,7 +156,8 @@ class ResumeCase {
   Landing landing_of(const TrialResult& end, bool is_by_fault_point) {
     end_text_ = describe_end(end);
     read_leftovers(run_dir_, result_);
-    if (end.signal_number == SIGKILL && !end.is_timed_out && (end.is_kill_sent || is_by_fault_point)) {
+    if (end.signal_number == SIGKILL && !end.is_timed_out &&
+        (end.is_kill_sent || is_by_fault_point)) {
       return Landing::kLanded;
     }
     if (end.is_exit(0) && result_.last_step == setting_.steps) return Landing::kFinishedFirst;
@@ -181,8 +181,8 @@ class ResumeCase {
     const TrialResult end = context_.run(request);
     result_.restart_seconds = end.first_step_seconds;
     if (!end.is_exit(0)) {
-      result_.problem = cat("the resumed run ended with ", describe_end(end),
-                            ", expected exit code 0");
+      result_.problem =
+          cat("the resumed run ended with ", describe_end(end), ", expected exit code 0");
       return;
     }
     result_.metrics_file = context_.relative(join_path(run_dir_, "metrics.jsonl"));
@@ -206,15 +206,14 @@ class ResumeCase {
     int64_t expected = 1;
     for (const auto& record : metrics::read_metrics(join_path(run_dir_, "metrics.jsonl")).steps) {
       if (record.step != expected) {
-        result_.step_problem = cat("step ", record.step, " stands where step ", expected,
-                                   " was expected");
+        result_.step_problem =
+            cat("step ", record.step, " stands where step ", expected, " was expected");
         return;
       }
       ++expected;
     }
     if (expected != setting_.steps + 1) {
-      result_.step_problem = cat("the last step is ", expected - 1, ", expected ",
-                                 setting_.steps);
+      result_.step_problem = cat("the last step is ", expected - 1, ", expected ", setting_.steps);
     }
   }
 
@@ -226,7 +225,7 @@ class ResumeCase {
   std::string folder_;
   std::string run_dir_;
   std::string end_text_;
-  std::string kept_lines_;            // of the steps before the checkpoint resumed from
+  std::string kept_lines_;  // of the steps before the checkpoint resumed from
   TrialResult sigterm_end_;
   ResumeResult result_;
 };
@@ -234,8 +233,8 @@ class ResumeCase {
 }  // namespace
 
 std::vector<std::string> resume_words(const ResumeSetting& setting) {
-  return {"--deterministic", "--log_sample_ids", "--max_steps", cat(setting.steps),
-          "--save_steps", cat(setting.save_steps)};
+  return {"--deterministic",  "--log_sample_ids", "--max_steps",
+          cat(setting.steps), "--save_steps",     cat(setting.save_steps)};
 }
 
 ControlRun run_control(ScenarioContext& context, const ResumeSetting& setting) {

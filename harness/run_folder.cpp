@@ -1,8 +1,9 @@
 #include "harness/run_folder.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
+
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -16,7 +17,8 @@ std::string read_run_file(const std::string& path) {
   try {
     return read_file(path);
   } catch (const FileError& error) {
-    throw DataError(cat(error.what(), ". Expected: a file that the trainer writes into its run "
+    throw DataError(cat(error.what(),
+                        ". Expected: a file that the trainer writes into its run "
                         "folder. Fix: read log.txt beside the run"));
   }
 }

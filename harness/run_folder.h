@@ -8,7 +8,7 @@
 
 namespace assay::harness {
 
-struct RunOutcome {                    // result.json
+struct RunOutcome {  // result.json
   std::string status;
   int64_t final_step = 0;
   std::string state_digest;
@@ -21,7 +21,7 @@ struct RunOutcome {                    // result.json
 // Throws DataError naming the file and the key that is missing or of another type.
 RunOutcome read_outcome(const std::string& run_dir);
 
-struct IdsLine {                       // one line of ids-rank<r>.jsonl
+struct IdsLine {  // one line of ids-rank<r>.jsonl
   int64_t step = 0;
   int64_t epoch = 0;
   std::vector<int64_t> ids;

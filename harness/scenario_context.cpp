@@ -16,17 +16,15 @@ namespace assay::harness {
 
 ScenarioContext::ScenarioContext(const Suite& suite, const platform::Environment& environment,
                                  Interrupt& interrupt, ContextConfig config)
-    : suite_(suite),
-      environment_(environment),
-      interrupt_(interrupt),
-      config_(std::move(config)) {}
+    : suite_(suite), environment_(environment), interrupt_(interrupt), config_(std::move(config)) {}
 
 std::vector<Workload> ScenarioContext::workloads(const std::vector<std::string>& names) const {
   if (has_user_config()) {
     Workload workload;
     workload.name = "config";
     workload.options = {config_.config_file};
-    // Trials are shorter than the run that the file describes; its schedule must not shrink with them.
+    // Trials are shorter than the run that the file describes; its schedule must not shrink with
+    // them.
     const config::RunConfig user = config::parse_train_arguments(workload.options).config;
     workload.drops_last = user.data.drop_last;
     const std::optional<int64_t> horizon =
@@ -95,8 +93,8 @@ TrialResult ScenarioContext::run(TrialRequest request) {
   TrialResult result = run_trial(request, interrupt_);
   if (config_.deadline_seconds && result.is_timed_out &&
       monotonic_seconds() >= *config_.deadline_seconds) {
-    throw TimeBudgetError(cat("the time budget was used up during ", request.name,
-                              ". Fix: a larger --time-budget"));
+    throw TimeBudgetError(
+        cat("the time budget was used up during ", request.name, ". Fix: a larger --time-budget"));
   }
   ++done_trials_;
   if (on_progress) on_progress(request.name);

@@ -23,8 +23,8 @@ class TimeBudgetError : public CouldNotRunError {
 };
 
 struct ContextConfig {
-  std::string output = {};                  // absolute path of the acceptance folder
-  std::string config_file = {};             // absolute path of the user's configuration; empty: none
+  std::string output = {};       // absolute path of the acceptance folder
+  std::string config_file = {};  // absolute path of the user's configuration; empty: none
   bool keeps_checkpoints = false;
   std::optional<double> deadline_seconds = {};  // monotonic_seconds() at which the budget ends
 };

@@ -46,7 +46,7 @@ ScoreLine from_timing(std::span<const ScenarioResult> scenarios, const std::stri
       line.note = found.fact->note;
     }
     const std::string& unit = found.fact->unit;
-    const std::string shown = unit == "bytes" ? bytes_text(static_cast<uint64_t>(value))
+    const std::string shown = unit == "bytes"      ? bytes_text(static_cast<uint64_t>(value))
                               : unit == "fraction" ? cat(rounded(value * 100), " %")
                                                    : cat(rounded(value), " ", unit);
     line.text += cat(line.text.empty() ? "" : ", ", found.workload, " ", shown);

@@ -12,15 +12,15 @@
 namespace assay::harness {
 
 struct ScoreLine {
-  std::string key;                 // "peak_memory"; part of the format of report.json
+  std::string key;  // "peak_memory"; part of the format of report.json
   std::optional<double> value;
   std::string text;
   std::string unit;
-  std::string note;                // how, over what; why there is no value
+  std::string note;  // how, over what; why there is no value
 };
 
 struct MemoryRoom {
-  uint64_t bytes = 0;              // of the device, or of this host within its cgroup
+  uint64_t bytes = 0;  // of the device, or of this host within its cgroup
   bool is_device = false;
 };
 

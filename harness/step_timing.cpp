@@ -58,9 +58,8 @@ void add_whole_run(std::span<const StepRecord> steps, RunTiming& run) {
     run.peak_rss_bytes = std::max(run.peak_rss_bytes, record.memory.host_rss_bytes);
     run.peak_allocated_bytes =
         std::max(run.peak_allocated_bytes, record.memory.peak_allocated_bytes);
-    const double gap = record.time_ms > 0
-                           ? std::abs(phase_sum_ms(record) - record.time_ms) / record.time_ms
-                           : 1.0;
+    const double gap =
+        record.time_ms > 0 ? std::abs(phase_sum_ms(record) - record.time_ms) / record.time_ms : 1.0;
     if (gap > run.worst_gap_fraction || run.worst_gap_step == 0) {
       run.worst_gap_fraction = gap;
       run.worst_gap_step = record.step;
@@ -102,8 +101,7 @@ TimingOfRuns combine(std::span<const RunTiming> runs, std::span<const double> st
     result.is_steady = result.is_steady && run.warm_up.is_steady;
   }
   const Summary spread = summarize(medians);
-  result.run_spread_fraction =
-      spread.median > 0 ? (spread.max - spread.min) / spread.median : 0;
+  result.run_spread_fraction = spread.median > 0 ? (spread.max - spread.min) / spread.median : 0;
   return result;
 }
 

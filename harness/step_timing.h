@@ -30,27 +30,27 @@ inline constexpr std::array<PhaseField, 8> kPhaseFields = {
      {"other", &metrics::PhaseTimes::other_ms}}};
 
 struct PhaseShare {
-  std::string name;             // as in metrics.jsonl: "forward"
-  double median_ms = 0;         // over the steady window
-  double share_fraction = 0;    // of the summed step time of the window
+  std::string name;           // as in metrics.jsonl: "forward"
+  double median_ms = 0;       // over the steady window
+  double share_fraction = 0;  // of the summed step time of the window
 };
 
-struct RunTiming {              // one run
-  WarmUp warm_up;               // over time_ms without the checkpoint phase
+struct RunTiming {  // one run
+  WarmUp warm_up;   // over time_ms without the checkpoint phase
   int64_t first_steady_step = 0;
   int64_t last_step = 0;
-  Summary step_ms;              // of the steady window, without the checkpoint phase
+  Summary step_ms;  // of the steady window, without the checkpoint phase
   double samples_per_second = 0;
   double tokens_per_second = 0;
   std::vector<PhaseShare> phases;
-  double worst_gap_fraction = 0;   // greatest |sum of phases - time_ms| / time_ms of any step
+  double worst_gap_fraction = 0;  // greatest |sum of phases - time_ms| / time_ms of any step
   int64_t worst_gap_step = 0;
-  double total_step_seconds = 0;   // of all steps, saves included
+  double total_step_seconds = 0;  // of all steps, saves included
   double checkpoint_seconds = 0;
-  std::vector<double> save_ms;     // checkpoint phase of the steps that saved
+  std::vector<double> save_ms;  // checkpoint phase of the steps that saved
   int64_t rss_after_first_step_bytes = 0;
-  int64_t peak_rss_bytes = 0;      // over all step records
-  int64_t steady_rss_bytes = 0;    // median over the steady window
+  int64_t peak_rss_bytes = 0;    // over all step records
+  int64_t steady_rss_bytes = 0;  // median over the steady window
   int64_t peak_allocated_bytes = 0;
 };
 
@@ -63,7 +63,7 @@ RunTiming time_run(std::span<const metrics::StepRecord> steps);
 struct TimingOfRuns {
   Summary step_ms;
   double run_spread_fraction = 0;
-  bool is_steady = true;        // every run reached a steady window
+  bool is_steady = true;  // every run reached a steady window
 };
 TimingOfRuns combine(std::span<const RunTiming> runs, std::span<const double> steady_step_ms);
 

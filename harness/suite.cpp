@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "base/digest.h"
@@ -24,9 +25,9 @@ class SuiteParser {
 
   Suite parse(const Json& root) {
     Suite suite;
-    if (!check_keys(root, "", {"schema_version", "name", "description", "seed",
-                               "stall_limit_seconds", "config_stall_limit_seconds", "workloads",
-                               "scenarios"})) {
+    if (!check_keys(root, "",
+                    {"schema_version", "name", "description", "seed", "stall_limit_seconds",
+                     "config_stall_limit_seconds", "workloads", "scenarios"})) {
       return suite;
     }
     if (number(root, "", "schema_version", 1, 1) != 1) return suite;
@@ -82,8 +83,8 @@ class SuiteParser {
       problem(at(place, key), "is missing");
       return nullptr;
     }
-    const bool is_right = found->type() == type || (type == Json::value_t::number_float &&
-                                                    found->is_number());
+    const bool is_right =
+        found->type() == type || (type == Json::value_t::number_float && found->is_number());
     if (!is_right) {
       problem(at(place, key), cat("is ", found->dump(), ", must be ", Json(type).type_name()));
       return nullptr;
@@ -148,9 +149,9 @@ class SuiteParser {
       names.push_back(needs.name);
     }
     const auto near = nearest_spelling(name, names);
-    problem(at(place, "name"),
-            cat("is ", assay::quoted(name), near ? cat("; did you mean ", assay::quoted(*near), "?")
-                                                 : cat(", must be one of ", join(names, ", "))));
+    problem(at(place, "name"), cat("is ", assay::quoted(name),
+                                   near ? cat("; did you mean ", assay::quoted(*near), "?")
+                                        : cat(", must be one of ", join(names, ", "))));
     return nullptr;
   }
 
@@ -222,8 +223,7 @@ Suite parse_suite(std::string_view text, const std::string& origin,
   SuiteParser parser(known);
   Suite suite = parser.parse(root);
   if (!parser.problems().empty()) {
-    throw ConfigError(cat("suite file ", origin, " is not usable: ",
-                          join(parser.problems(), "; "),
+    throw ConfigError(cat("suite file ", origin, " is not usable: ", join(parser.problems(), "; "),
                           ". Fix: compare it with a built-in suite (harness/suites/quick.json)"));
   }
   suite.digest = sha256_hex(text);
@@ -242,8 +242,8 @@ const Workload& find_workload(const Suite& suite, std::string_view name) {
     if (workload.name == name) return workload;
     names.push_back(workload.name);
   }
-  throw ConfigError(cat("suite ", suite.name, " has no workload ", assay::quoted(name),
-                        "; it has ", join(names, ", ")));
+  throw ConfigError(cat("suite ", suite.name, " has no workload ", assay::quoted(name), "; it has ",
+                        join(names, ", ")));
 }
 
 std::vector<std::string> embedded_suite_names() {

@@ -20,8 +20,7 @@ template <class Number>
 double relative_distance(const TensorView& left, const TensorView& right) {
   double difference = 0;
   double norm = 0;
-  for (uint64_t offset = 0; offset + sizeof(Number) <= right.byte_count;
-       offset += sizeof(Number)) {
+  for (uint64_t offset = 0; offset + sizeof(Number) <= right.byte_count; offset += sizeof(Number)) {
     Number a;
     Number b;
     std::memcpy(&a, static_cast<const char*>(left.bytes) + offset, sizeof a);
@@ -48,9 +47,8 @@ CheckpointDistance model_distance(const std::string& left, const std::string& ri
   const SafetensorsFile left_file(join_path(left, checkpoints::kModelFile));
   const SafetensorsFile right_file(join_path(right, checkpoints::kModelFile));
   if (left_file.tensors().size() != right_file.tensors().size()) {
-    throw CheckpointError(cat(left_file.path(), " has ", left_file.tensors().size(),
-                              " tensors, ", right_file.path(), " has ",
-                              right_file.tensors().size()));
+    throw CheckpointError(cat(left_file.path(), " has ", left_file.tensors().size(), " tensors, ",
+                              right_file.path(), " has ", right_file.tensors().size()));
   }
   CheckpointDistance result;
   for (const TensorView& b : right_file.tensors()) {

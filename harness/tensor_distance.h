@@ -1,5 +1,5 @@
-// How far two checkpoints' tensors lie apart, norm-wise per tensor: ||a - b|| / ||b||. For runs whose
-// sums have another order, where bits cannot be equal.
+// How far two checkpoints' tensors lie apart, norm-wise per tensor: ||a - b|| / ||b||. For runs
+// whose sums have another order, where bits cannot be equal.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace assay::harness {
 
 struct TensorDistance {
   std::string name;
-  double relative = 0;          // ||a - b|| / ||b||; 0 if both are zero, infinity if only b is
+  double relative = 0;  // ||a - b|| / ||b||; 0 if both are zero, infinity if only b is
 };
 
 struct CheckpointDistance {
@@ -19,8 +19,8 @@ struct CheckpointDistance {
   std::string greatest_name;
 };
 
-// Compares model.safetensors of two checkpoint folders (F32 and F64; integers must be equal). Throws
-// CheckpointError if a file is not whole, or tensors, dtypes or shapes differ.
+// Compares model.safetensors of two checkpoint folders (F32 and F64; integers must be equal).
+// Throws CheckpointError if a file is not whole, or tensors, dtypes or shapes differ.
 CheckpointDistance model_distance(const std::string& left, const std::string& right);
 
 }  // namespace assay::harness

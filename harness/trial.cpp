@@ -2,8 +2,9 @@
 
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <thread>
+
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -21,9 +22,10 @@ constexpr auto kPollInterval = std::chrono::milliseconds(5);  // 0.1 % of a core
 // it, or it would look for other ranks, resume by itself, or fail on purpose.
 const std::vector<std::string>& dropped_variables() {
   static const std::vector<std::string> names = {
-      "RANK",     "LOCAL_RANK", "WORLD_SIZE",     "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR",
-      "MASTER_PORT", "ASSAY_FAULTS", "TORCHELASTIC_*", "SLURM_*",       "OMPI_*",     "PMI_*",
-      "PMIX_*",   "MPI_LOCAL*", "JSM_NAMESPACE_*", "PET_*"};
+      "RANK",           "LOCAL_RANK",  "WORLD_SIZE",      "LOCAL_WORLD_SIZE",
+      "GROUP_RANK",     "MASTER_ADDR", "MASTER_PORT",     "ASSAY_FAULTS",
+      "TORCHELASTIC_*", "SLURM_*",     "OMPI_*",          "PMI_*",
+      "PMIX_*",         "MPI_LOCAL*",  "JSM_NAMESPACE_*", "PET_*"};
   return names;
 }
 
@@ -115,9 +117,8 @@ class TrialLoop {
       result_.is_timed_out = true;
       child_.signal_group(SIGKILL);
     }
-    const bool is_due =
-        (request_.kill_at_step && result_.last_step >= *request_.kill_at_step) ||
-        (request_.kill_after_seconds && now >= *request_.kill_after_seconds);
+    const bool is_due = (request_.kill_at_step && result_.last_step >= *request_.kill_at_step) ||
+                        (request_.kill_after_seconds && now >= *request_.kill_after_seconds);
     if (is_due && !result_.is_kill_sent && !result_.is_timed_out) {
       result_.is_kill_sent = true;
       child_.signal_child(request_.kill_signal);
@@ -146,10 +147,10 @@ TrialResult run_trial(const TrialRequest& request, Interrupt& interrupt) {
   child_request.log_file = join_path(request.folder, "log.txt");
   ChildProcess child(child_request);
   TrialResult result = TrialLoop(request, interrupt, child).run();
-  write_new_file(join_path(request.folder, "trial.json"),
-                 trial_record(request, result).dump(2, ' ', true,
-                                                    nlohmann::json::error_handler_t::replace) +
-                     "\n");
+  write_new_file(
+      join_path(request.folder, "trial.json"),
+      trial_record(request, result).dump(2, ' ', true, nlohmann::json::error_handler_t::replace) +
+          "\n");
   if (!result.samples.empty()) {
     write_new_file(join_path(request.folder, "resources.jsonl"), sample_lines(result.samples));
   }
@@ -172,8 +173,8 @@ std::string find_trainer() {
   const platform::TrainerProgram trainer = platform::find_trainer();
   const std::string problem = platform::trainer_problem(trainer);
   if (!problem.empty()) {
-    throw CouldNotRunError(cat("the trainer cannot be started: ", problem, ". Fix: ",
-                               platform::trainer_fix(trainer)));
+    throw CouldNotRunError(
+        cat("the trainer cannot be started: ", problem, ". Fix: ", platform::trainer_fix(trainer)));
   }
   // Trials run in folders of their own: a relative ASSAY_TRAIN must keep its meaning.
   return std::filesystem::absolute(trainer.path).string();

@@ -39,15 +39,16 @@ int run_verify_command(std::span<const std::string> words) {
   if (parsed.positionals.empty()) throw ConfigError(cat("no folder is given. Usage: ", kUsage));
   const std::string& folder = parsed.positionals.front();
   if (!is_directory(folder)) {
-    throw ConfigError(cat(assay::quoted(folder), " is not a folder. Fix: give the folder that "
+    throw ConfigError(cat(assay::quoted(folder),
+                          " is not a folder. Fix: give the folder that "
                           "assay accept named at its end"));
   }
   const ChecksumResult result = verify_checksums(folder);
   for (const ChecksumFinding& finding : result.findings) {
-    std::fputs(cat(kind_word(finding.kind), ": ", assay::quoted(finding.path), " ",
-                   finding.detail, "\n")
-                   .c_str(),
-               stdout);
+    std::fputs(
+        cat(kind_word(finding.kind), ": ", assay::quoted(finding.path), " ", finding.detail, "\n")
+            .c_str(),
+        stdout);
   }
   std::fputs(cat(folder, ": ", result.checked_files, " files (", bytes_text(result.checked_bytes),
                  ") read, ",

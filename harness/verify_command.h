@@ -6,8 +6,8 @@
 
 namespace assay::harness {
 
-// `words` are those after "verify". Prints what is missing, changed or extra; returns 0 or 6. Throws
-// ConfigError (2) for a folder that is no finished acceptance.
+// `words` are those after "verify". Prints what is missing, changed or extra; returns 0 or 6.
+// Throws ConfigError (2) for a folder that is no finished acceptance.
 int run_verify_command(std::span<const std::string> words);
 
 }  // namespace assay::harness

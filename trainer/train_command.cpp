@@ -31,10 +31,9 @@ namespace assay::trainer {
 namespace {
 
 std::map<std::string, std::string> versions() {
-  return {{"assay", version_string()},       {"commit", git_commit()},
-          {"libtorch", TORCH_VERSION},       {"cuda_build", build_cuda_version()},
-          {"nccl_build", build_nccl_version()},
-          {"compiler", build_compiler()}};
+  return {{"assay", version_string()},          {"commit", git_commit()},
+          {"libtorch", TORCH_VERSION},          {"cuda_build", build_cuda_version()},
+          {"nccl_build", build_nccl_version()}, {"compiler", build_compiler()}};
 }
 
 data::OpenedData open_run_data(const config::RunConfig& config) {
@@ -55,9 +54,10 @@ data::OpenedData open_run_data(const config::RunConfig& config) {
   const bool has_tokens = spec.feature_type == data::FeatureType::kInt64;
   if (has_tokens != is_tokens || spec.num_classes > shape.num_classes ||
       (!is_tokens && spec.feature_shape != shape.image_shape)) {
-    throw ConfigError(cat("data set ", quoted(opened.name), " does not fit model ", quoted(config.model.name),
-                          ": it has ", spec.num_classes, has_tokens ? " token ids" : " classes", ", the model ",
-                          shape.num_classes, ". Fix: choose --dataset or --model to match"));
+    throw ConfigError(cat("data set ", quoted(opened.name), " does not fit model ",
+                          quoted(config.model.name), ": it has ", spec.num_classes,
+                          has_tokens ? " token ids" : " classes", ", the model ", shape.num_classes,
+                          ". Fix: choose --dataset or --model to match"));
   }
   return opened;
 }
@@ -78,8 +78,11 @@ class Session {
  public:
   Session(std::span<const std::string> words, const std::vector<std::string>& command,
           const launch::RankEnv& rank_env, Logger& log)
-      : words_(words), command_(command), is_restart_(rank_env.restart_count > 0),
-        local_rank_(rank_env.local_rank), log_(log) {}
+      : words_(words),
+        command_(command),
+        is_restart_(rank_env.restart_count > 0),
+        local_rank_(rank_env.local_rank),
+        log_(log) {}
 
   int run() {
     run::RunStart start = run::decide_start(words_, is_restart_);
@@ -104,8 +107,9 @@ class Session {
     try {
       return train(start, data, sampler, device, target);
     } catch (const FileError& error) {
-      const CheckpointError named(cat("the run folder cannot be used: ", error.what(),
-                                      ". Fix: make room or permissions, then --resume_from_checkpoint auto"));
+      const CheckpointError named(
+          cat("the run folder cannot be used: ", error.what(),
+              ". Fix: make room or permissions, then --resume_from_checkpoint auto"));
       write_failure(run_dir, named);
       throw named;
     } catch (const std::exception& error) {
@@ -161,15 +165,16 @@ class Session {
     if (start.kind != run::StartKind::kResume) return;
     const checkpoints::TrainerState& trainer = start.checkpoint->trainer;
     if (trainer.step > target) {
-      throw ConfigError(cat("max_steps is ", target, " but ", start.checkpoint->path, " stands at step ",
-                            trainer.step, ". Fix: a larger --max_steps, or resume from an earlier checkpoint"));
+      throw ConfigError(cat("max_steps is ", target, " but ", start.checkpoint->path,
+                            " stands at step ", trainer.step,
+                            ". Fix: a larger --max_steps, or resume from an earlier checkpoint"));
     }
     if (target > trainer.step && step::is_decaying(start.config.schedule) &&
         trainer.updates >= horizon(start, target)) {
-      throw ConfigError(cat("the ", start.config.schedule.type, " schedule ended at its ",
-                            horizon(start, target), " steps and the learning rate stays at its end; ",
-                            target, " steps are asked for. Fix: give a new horizon, e.g. schedule.total_steps=",
-                            target));
+      throw ConfigError(
+          cat("the ", start.config.schedule.type, " schedule ended at its ", horizon(start, target),
+              " steps and the learning rate stays at its end; ", target,
+              " steps are asked for. Fix: give a new horizon, e.g. schedule.total_steps=", target));
     }
   }
 
@@ -180,9 +185,10 @@ class Session {
     for (const std::string& key : config::allowed_changes(start.config)) {
       if (key == "data.name" || key == "data.directory") return;
     }
-    throw DataError(cat("the data differ from those of the run: digest ", data.digest, " here, ", stored,
-                        " in ", start.checkpoint->path,
-                        ". Fix: --data_dir with the same files, or --allow_config_change data_dir"));
+    throw DataError(
+        cat("the data differ from those of the run: digest ", data.digest, " here, ", stored,
+            " in ", start.checkpoint->path,
+            ". Fix: --data_dir with the same files, or --allow_config_change data_dir"));
   }
 
   static std::unique_ptr<FolderLock> lock_folder(const std::string& run_dir) {
@@ -218,13 +224,14 @@ class Session {
       const std::string lost =
           is_resume ? run::check_kept_lines(run_dir, start.checkpoint->trainer.step) : "";
       if (!lost.empty()) log.warning(lost);
-      const std::string aside = run::put_aside_later(
-          run_dir, is_resume ? start.checkpoint->trainer.step : 0,
-          is_resume ? file_name(start.checkpoint->path) : "");
+      const std::string aside =
+          run::put_aside_later(run_dir, is_resume ? start.checkpoint->trainer.step : 0,
+                               is_resume ? file_name(start.checkpoint->path) : "");
       if (!aside.empty()) log.info(cat("lines and checkpoints after that are now in ", aside));
     }
     remove_file(join_path(run_dir, run::kResultFile));
-    write_file_durably(join_path(run_dir, run::kConfigFile), config::config_file_text(lasting(start.config)), "config");
+    write_file_durably(join_path(run_dir, run::kConfigFile),
+                       config::config_file_text(lasting(start.config)), "config");
   }
 
   // The configuration without what concerns this one session.
@@ -243,12 +250,14 @@ class Session {
     const int64_t workers = worker_count(config, device);
     record_environment(config, data, device, workers);
     step::TrainState state = step::make_initial_state(config, device, target);
-    state.run_id = sha256_hex(cat(utc_timestamp(), config.output_dir, process_age_seconds(), getpid()));
+    state.run_id =
+        sha256_hex(cat(utc_timestamp(), config.output_dir, process_age_seconds(), getpid()));
     std::unique_ptr<data::HostMemory> pinned;
     if (device.is_cuda() && config.data.pin_memory) pinned = std::make_unique<step::PinnedMemory>();
-    data::DataLoader loader(*data.train, sampler,
-                            {.num_workers = workers, .prefetch_factor = config.data.prefetch_factor},
-                            pinned ? *pinned : data::ordinary_memory());
+    data::DataLoader loader(
+        *data.train, sampler,
+        {.num_workers = workers, .prefetch_factor = config.data.prefetch_factor},
+        pinned ? *pinned : data::ordinary_memory());
     const LoopContext context{config, data, sampler, loader, device, target, versions(), log_};
     std::string digest;
     if (start.kind == run::StartKind::kResume) {
@@ -288,11 +297,12 @@ class Session {
 
   void describe(const config::RunConfig& config, const data::OpenedData& data,
                 const step::TrainState& state, const c10::Device& device, int64_t target) const {
-    log_.info(cat(config.model.name, " (", models::parameter_count(state.model), " parameters) on ", data.name,
-                  " (", data.train->size(), " samples, ", data.eval->size(), " held out), ", device.str(), ", ",
-                  config.precision, config.deterministic ? ", deterministic" : "", ", global batch ",
-                  config.batch_size * config.gradient_accumulation_steps, ", steps ", state.counters.step,
-                  " to ", target, ", run folder ", config.output_dir));
+    log_.info(cat(config.model.name, " (", models::parameter_count(state.model), " parameters) on ",
+                  data.name, " (", data.train->size(), " samples, ", data.eval->size(),
+                  " held out), ", device.str(), ", ", config.precision,
+                  config.deterministic ? ", deterministic" : "", ", global batch ",
+                  config.batch_size * config.gradient_accumulation_steps, ", steps ",
+                  state.counters.step, " to ", target, ", run folder ", config.output_dir));
   }
 
   int finish(const config::RunConfig& config, const step::TrainState& state, const LoopResult& loop,
@@ -307,9 +317,11 @@ class Session {
     result.exit_code = loop.stop_signal == 0 ? 0 : 128 + loop.stop_signal;
     result.wall_seconds = process_age_seconds();
     result.startup_seconds = loop.startup_seconds;
-    write_file_durably(join_path(config.output_dir, run::kResultFile), run::to_json(result), "result");
-    log_.info(cat(result.status, " at step ", result.final_step, " of ", target, " (", result.stop_reason,
-                  "), loss ", result.final_loss, ", state ", result.state_digest.substr(0, 16)));
+    write_file_durably(join_path(config.output_dir, run::kResultFile), run::to_json(result),
+                       "result");
+    log_.info(cat(result.status, " at step ", result.final_step, " of ", target, " (",
+                  result.stop_reason, "), loss ", result.final_loss, ", state ",
+                  result.state_digest.substr(0, 16)));
     return result.exit_code;
   }
 
@@ -326,7 +338,8 @@ class Session {
       const auto entries = checkpoints::list_checkpoints(run_dir);
       if (!entries.empty()) {
         const std::string manifest = join_path(entries.back().path, checkpoints::kManifestFile);
-        result.state_digest = checkpoints::manifest_from_json(read_file(manifest), manifest).state_digest;
+        result.state_digest =
+            checkpoints::manifest_from_json(read_file(manifest), manifest).state_digest;
       }
       write_file_durably(join_path(run_dir, run::kResultFile), run::to_json(result), "result");
     } catch (const FileError& second) {
@@ -340,7 +353,7 @@ class Session {
   bool is_restart_;
   int64_t local_rank_;
   Logger& log_;
-  int64_t failed_step_ = 0;          // for result.json, if training throws
+  int64_t failed_step_ = 0;  // for result.json, if training throws
   double failed_loss_ = NAN;
 };
 
@@ -350,15 +363,16 @@ int run_train_command(std::span<const std::string> words, const std::vector<std:
                       const launch::RankEnv& rank_env, Logger& log) {
   if (rank_env.world_size > 1) {
     throw LaunchError(cat(rank_env.source, " started ", rank_env.world_size,
-                          " ranks; training on several ranks is not in this release (", version_string(),
-                          "). Fix: start one process"));
+                          " ranks; training on several ranks is not in this release (",
+                          version_string(), "). Fix: start one process"));
   }
   return Session(words, command, rank_env, log).run();
 }
 
 std::string trainer_version_text() {
-  return cat("assay-train ", version_string(), " (commit ", git_commit(), "), LibTorch ", TORCH_VERSION,
-             build_cuda_version().empty() ? ", no CUDA" : cat(", CUDA ", build_cuda_version()), "\n");
+  return cat(
+      "assay-train ", version_string(), " (commit ", git_commit(), "), LibTorch ", TORCH_VERSION,
+      build_cuda_version().empty() ? ", no CUDA" : cat(", CUDA ", build_cuda_version()), "\n");
 }
 
 }  // namespace assay::trainer

@@ -21,7 +21,8 @@ namespace {
 // What was asked for on standard output must have arrived.
 int print(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
-  throw assay::CouldNotRunError("cannot write standard output. Fix: send it to a place that takes it");
+  throw assay::CouldNotRunError(
+      "cannot write standard output. Fix: send it to a place that takes it");
 }
 
 int dispatch(const std::vector<std::string>& command, const assay::launch::RankEnv& rank_env) {
@@ -30,15 +31,17 @@ int dispatch(const std::vector<std::string>& command, const assay::launch::RankE
     return print(assay::trainer::trainer_version_text());
   }
   if (words.empty() || words.front() != "train") {
-    throw assay::ConfigError(assay::cat("usage: assay-train train [CONFIG.json] [options] [key=value ...]; got ",
-                                        words.empty() ? "nothing" : assay::quoted(words.front())));
+    throw assay::ConfigError(
+        assay::cat("usage: assay-train train [CONFIG.json] [options] [key=value ...]; got ",
+                   words.empty() ? "nothing" : assay::quoted(words.front())));
   }
   const std::vector<std::string> train_words(words.begin() + 1, words.end());
   const assay::config::ParsedArguments peeked = assay::config::peek_train_arguments(train_words);
   if (peeked.is_help || peeked.is_print_config) {
-    const std::string text =
-        peeked.is_help ? assay::config::train_help()
-                       : assay::config::config_to_json(assay::config::parse_train_arguments(train_words).config);
+    const std::string text = peeked.is_help
+                                 ? assay::config::train_help()
+                                 : assay::config::config_to_json(
+                                       assay::config::parse_train_arguments(train_words).config);
     return print(text);
   }
   assay::Logger log({.level = assay::log_level_from_environment(),

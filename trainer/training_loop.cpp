@@ -1,11 +1,11 @@
 #include "trainer/training_loop.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <fstream>
 #include <memory>
 #include <optional>
+
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -69,7 +69,7 @@ class TrainingLoop {
         train_step_(context.config, context.data.train->spec(), context.sampler, context.device),
         clock_(context.device),
         metrics_(context.config.output_dir, {.first_step = state.counters.step,
-                                              .has_tensorboard = context.config.tensorboard}),
+                                             .has_tensorboard = context.config.tensorboard}),
         progress_({.first_step = state.counters.step,
                    .target_step = context.target_steps,
                    .logging_steps = context.config.logging_steps,
@@ -109,7 +109,8 @@ class TrainingLoop {
   }
   bool is_eval_due() const {
     if (context_.data.eval->size() == 0) return false;
-    return is_last_step() || (config_.eval_steps > 0 && state_.counters.step % config_.eval_steps == 0);
+    return is_last_step() ||
+           (config_.eval_steps > 0 && state_.counters.step % config_.eval_steps == 0);
   }
   bool is_due_now() const { return is_save_due() || is_eval_due(); }
 
@@ -127,13 +128,15 @@ class TrainingLoop {
     if (resolved.is_nonfinite) stop_on_nonfinite(record, resolved.nonfinite_gradient);
   }
 
-  [[noreturn]] void stop_on_nonfinite(const metrics::StepRecord& record, const std::string& parameter) {
+  [[noreturn]] void stop_on_nonfinite(const metrics::StepRecord& record,
+                                      const std::string& parameter) {
     metrics_.sync();
-    throw DivergedError(cat(
-        "step ", record.step, " (rank 0): loss is ", record.loss, ", gradient norm ", record.grad_norm,
-        parameter.empty() ? "" : cat(", first non-finite gradient in ", parameter),
-        "; the update was not applied. Fix: resume from the newest checkpoint with a lower "
-        "--learning_rate, --max_grad_norm 1, or without --bf16"));
+    throw DivergedError(
+        cat("step ", record.step, " (rank 0): loss is ", record.loss, ", gradient norm ",
+            record.grad_norm,
+            parameter.empty() ? "" : cat(", first non-finite gradient in ", parameter),
+            "; the update was not applied. Fix: resume from the newest checkpoint with a lower "
+            "--learning_rate, --max_grad_norm 1, or without --bf16"));
   }
 
   void evaluate_now() {

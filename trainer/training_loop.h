@@ -15,7 +15,7 @@ namespace assay::trainer {
 
 // What the loop works with; borrowed for its duration.
 struct LoopContext {
-  const config::RunConfig& config;         // output_dir is the run folder, locked by the caller
+  const config::RunConfig& config;  // output_dir is the run folder, locked by the caller
   const data::OpenedData& data;
   const data::Sampler& sampler;
   data::DataLoader& loader;
@@ -26,9 +26,9 @@ struct LoopContext {
 };
 
 struct LoopResult {
-  int stop_signal = 0;                     // 0: the target was reached
-  std::string state_digest;                // of the last save
-  double startup_seconds = 0;              // process start to the end of the first step; 0: no step
+  int stop_signal = 0;         // 0: the target was reached
+  std::string state_digest;    // of the last save
+  double startup_seconds = 0;  // process start to the end of the first step; 0: no step
 };
 
 // Advances `state` to the target. The last step is always saved. Throws DivergedError on the first

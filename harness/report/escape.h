@@ -1,5 +1,5 @@
-// Text made safe for the place where it is shown. Whatever a name, a path or a log line holds, it is
-// seen as text: no markup, no control characters, no terminal escapes.
+// Text made safe for the place where it is shown. Whatever a name, a path or a log line holds, it
+// is seen as text: no markup, no control characters, no terminal escapes.
 #pragma once
 
 #include <string>

@@ -17,20 +17,20 @@ inline constexpr int64_t kReportSchemaVersion = 1;  // part of the format
 
 struct Report {
   Verdict verdict = Verdict::kCouldNotRun;
-  bool is_finished = false;            // false: interrupted, or still going on
-  std::string stop_reason;             // why it is not finished
+  bool is_finished = false;  // false: interrupted, or still going on
+  std::string stop_reason;   // why it is not finished
   std::string suite;
   std::string suite_digest;
   std::string suite_description;
-  std::string config_file;             // the user's configuration; empty: none
-  std::string config_digest;           // SHA-256 of that file
+  std::string config_file;    // the user's configuration; empty: none
+  std::string config_digest;  // SHA-256 of that file
   std::string started_utc;
   std::string finished_utc;
   double seconds = 0;
-  std::string version;                 // assay's, with commit
+  std::string version;  // assay's, with commit
   std::string command;
-  std::string device;                  // "CPU only", "1 x NVIDIA H200"
-  std::string platform_json;           // JSON object text of platform::to_json
+  std::string device;         // "CPU only", "1 x NVIDIA H200"
+  std::string platform_json;  // JSON object text of platform::to_json
   std::vector<ScenarioResult> scenarios;
   std::vector<ScoreLine> scorecard;
 };

@@ -35,8 +35,7 @@ std::string threshold_cell(const Check& check) {
 }
 
 std::string kind_cell(const Check& check, Language language) {
-  return std::string(
-      report_text(language, check.is_required ? "word.required" : "word.advisory"));
+  return std::string(report_text(language, check.is_required ? "word.required" : "word.advisory"));
 }
 
 std::string verdict_cell(const Check& check, Language language) {

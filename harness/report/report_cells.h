@@ -1,5 +1,5 @@
-// How one check, score and fact is worded in a table, the same in Markdown and HTML. Plain text; the
-// writers escape it.
+// How one check, score and fact is worded in a table, the same in Markdown and HTML. Plain text;
+// the writers escape it.
 #pragma once
 
 #include <string>

@@ -105,11 +105,10 @@ class HtmlWriter {
     const std::string verdict(verdict_name(report_.verdict));
     out_ += cat("<h1>", text("heading.title"), "</h1>\n<div class=\"banner ", verdict,
                 "\"><strong>", text(cat("verdict.", verdict)), "</strong><p>",
-                text(cat("summary.", verdict)), "</p><p>", markup_escaped(report_.device),
-                "</p>");
+                text(cat("summary.", verdict)), "</p><p>", markup_escaped(report_.device), "</p>");
     if (!report_.is_finished) {
-      out_ += cat("<p>", text("word.unfinished"), ": ", markup_escaped(report_.stop_reason),
-                  "</p>");
+      out_ +=
+          cat("<p>", text("word.unfinished"), ": ", markup_escaped(report_.stop_reason), "</p>");
     }
     out_ += "</div>\n<table><tbody>\n";
     fact_row("word.suite", cat(report_.suite, ": ", report_.suite_description));
@@ -153,8 +152,7 @@ class HtmlWriter {
       const std::string shown =
           is_detailed(scenario) ? cat("<a href=\"#s-", name, "\">", name, "</a>") : name;
       out_ += cat("<tr><th scope=\"row\">", shown, "</th><td class=\"", verdict, "\">",
-                  text(cat("verdict.", verdict)), "</td>",
-                  cell(shown_number(scenario.seconds)),
+                  text(cat("verdict.", verdict)), "</td>", cell(shown_number(scenario.seconds)),
                   cell(scenario.reason.empty() ? scenario_title(scenario.name, language_)
                                                : scenario.reason),
                   "</tr>\n");
@@ -183,21 +181,20 @@ class HtmlWriter {
 
   void write_check_row(const Check& check) {
     const bool is_finding = check.verdict == Verdict::kFail && !check.is_required;
-    out_ += cat("<tr><th scope=\"row\">", markup_escaped(check_title(check, language_)),
-                "<br><code class=\"dim\">", markup_escaped(check.name), "</code></th>",
-                cell(verdict_cell(check, language_),
-                     is_finding ? "finding" : verdict_name(check.verdict)),
-                cell(kind_cell(check, language_), "kind"), cell(measured_cell(check)),
-                cell(threshold_cell(check)), "<td>", markup_escaped(check.reason));
+    out_ += cat(
+        "<tr><th scope=\"row\">", markup_escaped(check_title(check, language_)),
+        "<br><code class=\"dim\">", markup_escaped(check.name), "</code></th>",
+        cell(verdict_cell(check, language_), is_finding ? "finding" : verdict_name(check.verdict)),
+        cell(kind_cell(check, language_), "kind"), cell(measured_cell(check)),
+        cell(threshold_cell(check)), "<td>", markup_escaped(check.reason));
     for (const std::string& path : check.evidence) out_ += cat("<br>", evidence_link(path));
     out_ += "</td></tr>\n";
   }
 
   void write_checks(const ScenarioResult& scenario) {
     if (!is_detailed(scenario)) return;
-    out_ += cat("<h2 id=\"s-", markup_escaped(scenario.name), "\">",
-                markup_escaped(scenario.name), ": ",
-                markup_escaped(scenario_title(scenario.name, language_)), "</h2>\n");
+    out_ += cat("<h2 id=\"s-", markup_escaped(scenario.name), "\">", markup_escaped(scenario.name),
+                ": ", markup_escaped(scenario_title(scenario.name, language_)), "</h2>\n");
     if (!scenario.checks.empty()) {
       open_table({"column.check", "column.verdict", "column.kind", "column.measured",
                   "column.threshold", "column.reason"});

@@ -1,5 +1,6 @@
 // report.json, written and read back. Keys are part of the format (contract.md).
 #include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -114,11 +115,10 @@ ScenarioResult scenario_from(const Json& json) {
                                item.at("next_step").get<std::string>()});
   }
   for (const Json& item : json.at("curves")) {
-    scenario.curves.push_back({item.at("plot").get<std::string>(),
-                               item.at("label").get<std::string>(),
-                               item.at("path").get<std::string>(),
-                               item.at("mark_step").get<int64_t>(),
-                               item.at("mark_label").get<std::string>()});
+    scenario.curves.push_back(
+        {item.at("plot").get<std::string>(), item.at("label").get<std::string>(),
+         item.at("path").get<std::string>(), item.at("mark_step").get<int64_t>(),
+         item.at("mark_label").get<std::string>()});
   }
   return scenario;
 }
@@ -209,8 +209,8 @@ Report report_from_json(std::string_view text, const std::string& origin) {
     report.scorecard = scorecard_from(json.at("scorecard"));
     return report;
   } catch (const Json::exception& error) {
-    throw DataError(cat(origin, " cannot be read as a report: ", error.what(),
-                        ". Fix: use another --output"));
+    throw DataError(
+        cat(origin, " cannot be read as a report: ", error.what(), ". Fix: use another --output"));
   }
 }
 

@@ -14,9 +14,7 @@ struct Counts {
   int64_t skipped = 0;
 };
 
-bool is_failure(const Check& check) {
-  return check.verdict == Verdict::kFail && check.is_required;
-}
+bool is_failure(const Check& check) { return check.verdict == Verdict::kFail && check.is_required; }
 
 Counts count(const ScenarioResult& scenario) {
   Counts counts;
@@ -32,9 +30,8 @@ Counts count(const ScenarioResult& scenario) {
 std::string case_xml(const ScenarioResult& scenario, const Check& check) {
   std::string xml = cat("    <testcase classname=\"", markup_escaped(scenario.name), "\" name=\"",
                         markup_escaped(check.name), "\" time=\"0\"");
-  const std::string words = markup_escaped(
-      cat(check.reason, "; measured ", measured_cell(check), "; threshold ",
-          threshold_cell(check)));
+  const std::string words = markup_escaped(cat(check.reason, "; measured ", measured_cell(check),
+                                               "; threshold ", threshold_cell(check)));
   if (check.verdict == Verdict::kPass) return xml + "/>\n";
   if (is_failure(check)) {
     return cat(xml, "><failure message=\"", words, "\"/></testcase>\n");

@@ -42,8 +42,8 @@ class MarkdownWriter {
     out_ += cat("# ", text("heading.title"), ": ", text(cat("verdict.", verdict)), "\n\n",
                 text(cat("summary.", verdict)), "\n\n");
     if (!report_.is_finished) {
-      out_ += cat("**", text("word.unfinished"), ": ", markdown_escaped(report_.stop_reason),
-                  "**\n\n");
+      out_ +=
+          cat("**", text("word.unfinished"), ": ", markdown_escaped(report_.stop_reason), "**\n\n");
     }
     header({text("column.name"), text("column.value")});
     row({text("word.device"), report_.device});
@@ -91,8 +91,7 @@ class MarkdownWriter {
             text("column.measured"), text("column.threshold"), text("column.reason")});
     for (const Check& check : scenario.checks) {
       row({check_title(check, language_), verdict_cell(check, language_),
-           kind_cell(check, language_), measured_cell(check), threshold_cell(check),
-           check.reason});
+           kind_cell(check, language_), measured_cell(check), threshold_cell(check), check.reason});
     }
   }
 

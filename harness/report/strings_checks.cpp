@@ -30,8 +30,7 @@ constexpr Entry kEntries[] = {
     {"storage.checkpoint_verifies", "A real checkpoint is saved and verifies byte by byte",
      "\u771f\u5b9e\u68c0\u67e5\u70b9\u5df2\u4fdd\u5b58\u5e76\u9010\u5b57\u8282\u6821"
      "\u9a8c\u901a\u8fc7"},
-    {"storage.save_time", "Time of one save",
-     "\u5355\u6b21\u4fdd\u5b58\u7684\u65f6\u95f4"},
+    {"storage.save_time", "Time of one save", "\u5355\u6b21\u4fdd\u5b58\u7684\u65f6\u95f4"},
     {"storage.room", "Room for all checkpoints to come",
      "\u7a7a\u95f4\u8db3\u591f\u5b58\u653e\u672a\u6765\u6240\u6709\u68c0\u67e5\u70b9"},
     {"storage.inodes", "Inodes for all checkpoints to come",

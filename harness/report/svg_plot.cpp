@@ -141,9 +141,10 @@ class SvgWriter {
   void legend() {
     out_ += "<figcaption>";
     for (size_t i = 0; i < lines_.size(); ++i) {
-      out_ += cat("<span class=\"key\"><svg viewBox=\"0 0 18 10\" class=\"swatch\" "
-                  "aria-hidden=\"true\"><rect width=\"18\" height=\"10\" class=\"area s",
-                  i % kColours, "\"/></svg>", markup_escaped(lines_[i].label), "</span> ");
+      out_ +=
+          cat("<span class=\"key\"><svg viewBox=\"0 0 18 10\" class=\"swatch\" "
+              "aria-hidden=\"true\"><rect width=\"18\" height=\"10\" class=\"area s",
+              i % kColours, "\"/></svg>", markup_escaped(lines_[i].label), "</span> ");
     }
     out_ += "</figcaption>";
   }

@@ -1,4 +1,5 @@
-// Small line and stacked-area plots as inline SVG: title, axes with units, ticks, legend, no script.
+// Small line and stacked-area plots as inline SVG: title, axes with units, ticks, legend, no
+// script.
 #pragma once
 
 #include <string>
@@ -13,11 +14,11 @@ struct Point {
 
 struct PlotLine {
   std::string label;
-  std::vector<Point> points;       // x rising
-  bool is_dashed = false;          // to be seen above a line that it covers
+  std::vector<Point> points;  // x rising
+  bool is_dashed = false;     // to be seen above a line that it covers
 };
 
-struct PlotMark {                  // a vertical line
+struct PlotMark {  // a vertical line
   double x = 0;
   std::string label;
 };
@@ -28,8 +29,8 @@ struct Plot {
   std::string y_label;
   std::vector<PlotLine> lines;
   std::vector<PlotMark> marks;
-  bool is_stacked = false;         // areas on top of each other; lines share their x values
-  std::string no_data_text;        // shown when there is no point at all
+  bool is_stacked = false;   // areas on top of each other; lines share their x values
+  std::string no_data_text;  // shown when there is no point at all
 };
 
 // Non-finite points are left out of a line. Colours come from the page's CSS classes s0..s7.

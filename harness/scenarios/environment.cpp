@@ -52,8 +52,7 @@ void judge_gpu(const platform::Environment& machine, Recorder& recorder) {
   for (const platform::GpuFacts& gpu : machine.gpus) {
     const double architecture = static_cast<double>(gpu.compute_major * 10 + gpu.compute_minor);
     oldest = std::min(oldest, architecture);
-    names += cat(names.empty() ? "" : ", ", gpu.name, " sm_", gpu.compute_major,
-                 gpu.compute_minor);
+    names += cat(names.empty() ? "" : ", ", gpu.name, " sm_", gpu.compute_major, gpu.compute_minor);
   }
   recorder.at_least({.check = kArchitecture,
                      .measured = oldest,
@@ -72,10 +71,10 @@ void judge_build(ScenarioContext& context, Recorder& recorder) {
   const TrialResult result = context.run(request);
   const std::string log_file = join_path(folder, "log.txt");
   if (!result.is_exit(0)) {
-    recorder.could_not_run({.check = kSameBuild,
-                            .reason = cat("the trainer's --version ended with ",
-                                          describe_end(result)),
-                            .evidence = {context.relative(log_file)}});
+    recorder.could_not_run(
+        {.check = kSameBuild,
+         .reason = cat("the trainer's --version ended with ", describe_end(result)),
+         .evidence = {context.relative(log_file)}});
     return;
   }
   const std::string trainer = trimmed(read_file(log_file));
@@ -91,31 +90,31 @@ void judge_build(ScenarioContext& context, Recorder& recorder) {
 void judge_trainer(ScenarioContext& context, Recorder& recorder) {
   const std::string folder = context.evidence_folder("environment", "trainer_help");
   const TrialResult help = context.run(context.train_words(folder, {"--help"}));
-  recorder.judge(help.is_exit(0),
-                 {.check = kLoads,
-                  .measured = help.wall_seconds,
-                  .unit = "s",
-                  .reason = help.is_exit(0)
-                                ? std::string("the trainer starts and its libraries load")
-                                : cat("assay-train train --help ended with ", describe_end(help),
-                                      ". Fix: read log.txt; a library that does not load is "
-                                      "named there"),
-                  .evidence = {context.relative(join_path(folder, "log.txt"))}});
+  recorder.judge(
+      help.is_exit(0),
+      {.check = kLoads,
+       .measured = help.wall_seconds,
+       .unit = "s",
+       .reason = help.is_exit(0) ? std::string("the trainer starts and its libraries load")
+                                 : cat("assay-train train --help ended with ", describe_end(help),
+                                       ". Fix: read log.txt; a library that does not load is "
+                                       "named there"),
+       .evidence = {context.relative(join_path(folder, "log.txt"))}});
   if (!context.environment().is_gpu_present) return;
   const std::string probe = context.evidence_folder("environment", "gpu_probe");
   const TrialRequest request =
       context.train_words(probe, {"--device", "cuda", "--max_steps", "1", "--batch_size", "1",
                                   "--output_dir", join_path(probe, "run")});
   const TrialResult result = context.run(request);
-  recorder.judge(result.is_exit(0),
-                 {.check = kUsesGpu,
-                  .measured = result.wall_seconds,
-                  .unit = "s",
-                  .reason = result.is_exit(0)
-                                ? std::string("one step was trained with --device cuda")
-                                : cat("one step with --device cuda ended with ",
-                                      describe_end(result), ". Fix: read log.txt"),
-                  .evidence = {context.relative(join_path(probe, "log.txt"))}});
+  recorder.judge(
+      result.is_exit(0),
+      {.check = kUsesGpu,
+       .measured = result.wall_seconds,
+       .unit = "s",
+       .reason = result.is_exit(0) ? std::string("one step was trained with --device cuda")
+                                   : cat("one step with --device cuda ended with ",
+                                         describe_end(result), ". Fix: read log.txt"),
+       .evidence = {context.relative(join_path(probe, "log.txt"))}});
   context.drop_weights(join_path(probe, "run"));
 }
 
@@ -152,10 +151,10 @@ Scenario environment_scenario() {
   Scenario scenario;
   scenario.key = "environment";
   scenario.description = "what this machine is, and whether the trainer starts on it";
-  scenario.needs = {.name = "environment",
-                    .checks = {kGpuUsable, kDriver, kArchitecture, kLoads, kSameBuild, kUsesGpu,
-                               kProblems},
-                    .checks_with_threshold = {kDriver, kArchitecture}};
+  scenario.needs = {
+      .name = "environment",
+      .checks = {kGpuUsable, kDriver, kArchitecture, kLoads, kSameBuild, kUsesGpu, kProblems},
+      .checks_with_threshold = {kDriver, kArchitecture}};
   scenario.reason_not_to_run = can_always_run;
   scenario.run = run_environment;
   return scenario;

@@ -32,7 +32,7 @@ struct VariantRun {
   Variant variant;
   std::string workload;
   std::string run_dir;
-  std::string metrics_file;            // relative
+  std::string metrics_file;  // relative
   std::vector<metrics::EvalRecord> evals;
   int64_t expected_eval_samples = 0;
 };
@@ -77,17 +77,18 @@ class Equivalence {
   std::optional<VariantRun> train(const Workload& workload, const Variant& variant) {
     const std::string folder =
         context_.evidence_folder("equivalence", cat(workload.name, "_", variant.name));
-    std::vector<std::string> words = {"--deterministic", "--log_sample_ids", "--max_steps",
-                                      cat(recorder_.count("steps")), "--save_steps", "0"};
+    std::vector<std::string> words = {"--deterministic", "--log_sample_ids",
+                                      "--max_steps",     cat(recorder_.count("steps")),
+                                      "--save_steps",    "0"};
     words.insert(words.end(), variant.words.begin(), variant.words.end());
     const TrialRequest request = context_.train(folder, workload, words);
     const TrialResult trial = context_.run(request);
     if (!trial.is_exit(0)) {
-      recorder_.judge(false, {.check = kExitCodes,
-                              .measured_text = describe_end(trial),
-                              .reason = cat("run ", request.name,
-                                            " did not end with 0. Fix: read log.txt"),
-                              .evidence = {context_.relative(join_path(folder, "log.txt"))}});
+      recorder_.judge(
+          false, {.check = kExitCodes,
+                  .measured_text = describe_end(trial),
+                  .reason = cat("run ", request.name, " did not end with 0. Fix: read log.txt"),
+                  .evidence = {context_.relative(join_path(folder, "log.txt"))}});
       return std::nullopt;
     }
     VariantRun run;
@@ -114,11 +115,10 @@ class Equivalence {
       problem = cat(other.variant.name, " against ", reference.variant.name, ": ",
                     verdict.first_difference);
     }
-    recorder_.judge(problem.empty(),
-                    {.check = check,
-                     .measured_text = problem.empty() ? "bit-equal" : "different",
-                     .reason = problem.empty() ? good : problem,
-                     .evidence = evidence});
+    recorder_.judge(problem.empty(), {.check = check,
+                                      .measured_text = problem.empty() ? "bit-equal" : "different",
+                                      .reason = problem.empty() ? good : problem,
+                                      .evidence = evidence});
   }
 
   // 1 x n against n x 1 micro-batches: the same global batch, so the same update but for the order
@@ -138,14 +138,14 @@ class Equivalence {
         Variant variant;
         variant.name = cat(precision, "_", accumulation, "x", micro_batch);
         variant.words = shared;
-        variant.words.insert(variant.words.end(),
-                             {"--batch_size", cat(micro_batch), "--gradient_accumulation_steps",
-                              cat(accumulation)});
+        variant.words.insert(
+            variant.words.end(),
+            {"--batch_size", cat(micro_batch), "--gradient_accumulation_steps", cat(accumulation)});
         if (precision == "fp64") variant.words.push_back("--fp64");
         const auto run = train(without_batch(workload), variant);
         if (!run) return false;
-        checkpoints.push_back(join_path(
-            run->run_dir, checkpoints::checkpoint_name(recorder_.count("steps"))));
+        checkpoints.push_back(
+            join_path(run->run_dir, checkpoints::checkpoint_name(recorder_.count("steps"))));
         evidence.push_back(run->metrics_file);
       }
       const CheckpointDistance distance = model_distance(checkpoints[1], checkpoints[0]);
@@ -154,13 +154,13 @@ class Equivalence {
         where = cat(name, " ", distance.greatest_name);
       }
     }
-    recorder_.at_most({.check = check,
-                       .measured = greatest,
-                       .unit = "||a-b|| / ||b||, largest tensor",
-                       .reason = cat("weights after ", recorder_.count("steps"),
-                                     " steps of accumulation 1 and ", batch,
-                                     " with one global batch of ", batch, ": ", where),
-                       .evidence = evidence});
+    recorder_.at_most(
+        {.check = check,
+         .measured = greatest,
+         .unit = "||a-b|| / ||b||, largest tensor",
+         .reason = cat("weights after ", recorder_.count("steps"), " steps of accumulation 1 and ",
+                       batch, " with one global batch of ", batch, ": ", where),
+         .evidence = evidence});
     return true;
   }
 

@@ -64,9 +64,7 @@ int64_t trial_count(const std::vector<KillList>& lists) {
   return count;
 }
 
-std::string case_name(const ResumeResult& result) {
-  return cat(result.workload, "/", result.kill);
-}
+std::string case_name(const ResumeResult& result) { return cat(result.workload, "/", result.kill); }
 
 // Judges one yes-or-no property over all cases; the first bad case is named.
 template <class Problem>
@@ -105,10 +103,10 @@ void judge_equality(const std::vector<ResumeResult>& results, Recorder& recorder
     ++counts[static_cast<size_t>(continuity)];
     if (continuity == Continuity::kBitEqual) continue;
     // What is not bit-equal differs, be it by the sign of a zero.
-    const double relative = continuity == Continuity::kBroken
-                                ? std::numeric_limits<double>::infinity()
-                                : std::max(result.continuity.greatest_relative,
-                                           std::numeric_limits<double>::min());
+    const double relative =
+        continuity == Continuity::kBroken
+            ? std::numeric_limits<double>::infinity()
+            : std::max(result.continuity.greatest_relative, std::numeric_limits<double>::min());
     if (worst == nullptr || relative > greatest) {
       worst = &result;
       greatest = relative;
@@ -117,15 +115,14 @@ void judge_equality(const std::vector<ResumeResult>& results, Recorder& recorder
   recorder.at_most(
       {.check = kEqual,
        .measured = greatest,
-       .measured_text = cat(counts[0], " bit-equal, ", counts[1], " within tolerance, ",
-                            counts[2], " broken"),
+       .measured_text =
+           cat(counts[0], " bit-equal, ", counts[1], " within tolerance, ", counts[2], " broken"),
        .unit = "relative difference",
        .reason = worst == nullptr
                      ? std::string("metrics, sample ids, checkpoints and state digest are equal "
                                    "bit for bit after every kill")
-                     : cat(case_name(*worst), " is ",
-                           continuity_name(worst->continuity.continuity), ": ",
-                           worst->continuity.first_difference),
+                     : cat(case_name(*worst), " is ", continuity_name(worst->continuity.continuity),
+                           ": ", worst->continuity.first_difference),
        .evidence = worst == nullptr ? std::vector<std::string>{} : worst->evidence});
 }
 
@@ -140,13 +137,13 @@ void judge_costs(const std::vector<ResumeResult>& results, Recorder& recorder) {
     }
   }
   if (most_lost != nullptr) {
-    recorder.at_most({.check = kLost,
-                      .measured = static_cast<double>(most_lost->lost_steps()),
-                      .unit = "steps",
-                      .reason = cat(case_name(*most_lost), " was killed after step ",
-                                    most_lost->last_step, " and went on from ",
-                                    most_lost->resumed_from),
-                      .evidence = most_lost->evidence});
+    recorder.at_most(
+        {.check = kLost,
+         .measured = static_cast<double>(most_lost->lost_steps()),
+         .unit = "steps",
+         .reason = cat(case_name(*most_lost), " was killed after step ", most_lost->last_step,
+                       " and went on from ", most_lost->resumed_from),
+         .evidence = most_lost->evidence});
   }
   if (slowest != nullptr) {
     recorder.at_most({.check = kRestart,
@@ -172,39 +169,41 @@ void judge_results(const std::vector<ResumeResult>& all, Recorder& recorder) {
     if (result.problem.empty()) ended.push_back(result);
     if (result.kill == "sigterm") signalled.push_back(result);
   }
-  const Outcome landing{.check = kLanded,
-                        .measured = static_cast<double>(landed.size()),
-                        .measured_text = cat(landed.size(), " of ", all.size()),
-                        .unit = "kills",
-                        .reason = missed.empty() ? std::string("every kill hit a running trainer")
-                                                 : missed};
+  const Outcome landing{
+      .check = kLanded,
+      .measured = static_cast<double>(landed.size()),
+      .measured_text = cat(landed.size(), " of ", all.size()),
+      .unit = "kills",
+      .reason = missed.empty() ? std::string("every kill hit a running trainer") : missed};
   if (missed.empty()) {
     recorder.judge(true, landing);
   } else {
     recorder.could_not_run(landing);
   }
-  judge_cases(kEnded, landed, "every resumed run reached its target with exit code 0",
-              [](const ResumeResult& result) { return result.problem; }, recorder);
-  const bool has_sigterm = std::any_of(all.begin(), all.end(), [](const ResumeResult& result) {
-    return result.kill == "sigterm";
-  });
+  judge_cases(
+      kEnded, landed, "every resumed run reached its target with exit code 0",
+      [](const ResumeResult& result) { return result.problem; }, recorder);
+  const bool has_sigterm = std::any_of(
+      all.begin(), all.end(), [](const ResumeResult& result) { return result.kill == "sigterm"; });
   if (!has_sigterm) {
     recorder.not_applicable(kSigterm, "the suite's kill lists hold no sigterm");
   } else {
-    judge_cases(kSigterm, signalled, "SIGTERM saved the last step and ended with 143",
-                [](const ResumeResult& result) { return result.sigterm_problem; }, recorder);
+    judge_cases(
+        kSigterm, signalled, "SIGTERM saved the last step and ended with 143",
+        [](const ResumeResult& result) { return result.sigterm_problem; }, recorder);
   }
   if (ended.empty()) return;
   judge_equality(ended, recorder);
-  judge_cases(kSteps, ended, "after each resume metrics.jsonl has every step once",
-              [](const ResumeResult& result) { return result.step_problem; }, recorder);
-  judge_cases(kLedger, ended, "every sample once an epoch, in every stitched run",
-              [](const ResumeResult& result) {
-                return result.ledger.findings.empty()
-                           ? std::string()
-                           : result.ledger.findings.front().problem;
-              },
-              recorder);
+  judge_cases(
+      kSteps, ended, "after each resume metrics.jsonl has every step once",
+      [](const ResumeResult& result) { return result.step_problem; }, recorder);
+  judge_cases(
+      kLedger, ended, "every sample once an epoch, in every stitched run",
+      [](const ResumeResult& result) {
+        return result.ledger.findings.empty() ? std::string()
+                                              : result.ledger.findings.front().problem;
+      },
+      recorder);
   judge_costs(ended, recorder);
 }
 
@@ -214,18 +213,18 @@ void report_cases(const std::vector<ResumeResult>& results, Recorder& recorder) 
                            ? std::string(continuity_name(result.continuity.continuity))
                            : result.problem;
     if (result.is_landed) {
-      text += cat("; killed after step ", result.last_step, ", went on from ",
-                  result.resumed_from, ", ", result.lost_steps(), " steps lost");
+      text += cat("; killed after step ", result.last_step, ", went on from ", result.resumed_from,
+                  ", ", result.lost_steps(), " steps lost");
     }
     Fact fact;
     fact.name = cat("resume.", result.workload, ".", result.kill);
     fact.value = result.restart_seconds;
     fact.unit = result.restart_seconds ? "s to the first new step" : "";
     fact.text = text;
-    fact.note = cat(result.continuity.compared_steps, " steps, ",
-                    result.continuity.compared_checkpoints, " checkpoints, ",
-                    result.continuity.compared_tensors, " tensors and ", result.ledger.samples,
-                    " sample uses compared with the control");
+    fact.note =
+        cat(result.continuity.compared_steps, " steps, ", result.continuity.compared_checkpoints,
+            " checkpoints, ", result.continuity.compared_tensors, " tensors and ",
+            result.ledger.samples, " sample uses compared with the control");
     recorder.fact(fact);
   }
 }
@@ -241,12 +240,10 @@ void run_lists(ScenarioContext& context, const std::vector<KillList>& lists,
                              .reason = cat("the control run of ", workload,
                                            " was not killed and yet did not end with 0. Fix: read "
                                            "log.txt"),
-                             .evidence = {context.relative(join_path(control.folder,
-                                                                     "log.txt"))}});
+                             .evidence = {context.relative(join_path(control.folder, "log.txt"))}});
       return;
     }
-    const std::string metrics_file =
-        context.relative(join_path(control.run_dir, "metrics.jsonl"));
+    const std::string metrics_file = context.relative(join_path(control.run_dir, "metrics.jsonl"));
     recorder.show({"loss", cat(workload, " control"), metrics_file});
     bool is_shown = false;
     for (const Kill& kill : list.kills) {
@@ -263,10 +260,9 @@ void run_lists(ScenarioContext& context, const std::vector<KillList>& lists,
 }
 
 bool is_bad(const ResumeResult& result) {
-  return result.is_landed &&
-         (!result.problem.empty() || !result.sigterm_problem.empty() ||
-          !result.step_problem.empty() || !result.ledger.findings.empty() ||
-          result.continuity.continuity == Continuity::kBroken);
+  return result.is_landed && (!result.problem.empty() || !result.sigterm_problem.empty() ||
+                              !result.step_problem.empty() || !result.ledger.findings.empty() ||
+                              result.continuity.continuity == Continuity::kBroken);
 }
 
 void run_resume(ScenarioContext& context, Recorder& recorder) {
@@ -290,12 +286,12 @@ Scenario resume_scenario() {
   Scenario scenario;
   scenario.key = "resume";
   scenario.description = "killed and resumed runs against one that was never stopped";
-  scenario.needs = {.name = "resume",
-                    .sizes = {"steps", "save_steps", "tolerance"},
-                    .lists = {"digits_kills", "text_kills"},
-                    .checks = {kControl, kLanded, kEnded, kEqual, kSteps, kLedger, kSigterm, kLost,
-                               kRestart},
-                    .checks_with_threshold = {kEqual, kLost, kRestart}};
+  scenario.needs = {
+      .name = "resume",
+      .sizes = {"steps", "save_steps", "tolerance"},
+      .lists = {"digits_kills", "text_kills"},
+      .checks = {kControl, kLanded, kEnded, kEqual, kSteps, kLedger, kSigterm, kLost, kRestart},
+      .checks_with_threshold = {kEqual, kLost, kRestart}};
   scenario.reason_not_to_run = can_always_run;
   scenario.run = run_resume;
   return scenario;

@@ -14,8 +14,8 @@
 namespace assay::harness {
 
 struct Scenario {
-  std::string_view key;               // contract.md's name
-  std::string_view description;       // one line
+  std::string_view key;          // contract.md's name
+  std::string_view description;  // one line
   ScenarioNeeds needs;
   bool is_in_this_release = true;
   // Why it cannot run here; nothing if it can.

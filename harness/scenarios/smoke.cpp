@@ -32,7 +32,7 @@ const std::string kOutput = "checkpoints/smoke";
 
 struct SmokeRun {
   std::string run_dir;
-  std::string kept_lines;             // metrics of steps 1..15 as the first line left them
+  std::string kept_lines;  // metrics of steps 1..15 as the first line left them
   std::vector<std::string> evidence;
   std::vector<metrics::StepRecord> steps;
 };
@@ -47,10 +47,9 @@ bool run_both_lines(ScenarioContext& context, Recorder& recorder, SmokeRun& run)
   run.run_dir = join_path(folder, kOutput);
   // The guides' lines as written; with a configuration of the user's, from the caller's folder.
   const std::string output = context.has_user_config() ? run.run_dir : kOutput;
-  std::vector<std::string> first = {"--max_steps", cat(kFirstTarget), "--batch_size", "1",
-                                    "--save_steps", cat(kSaveEvery), "--output_dir", output};
-  const Workload workload =
-      context.has_user_config() ? context.workloads({}).front() : Workload{};
+  std::vector<std::string> first = {"--max_steps",  cat(kFirstTarget), "--batch_size", "1",
+                                    "--save_steps", cat(kSaveEvery),   "--output_dir", output};
+  const Workload workload = context.has_user_config() ? context.workloads({}).front() : Workload{};
   first.insert(first.begin(), workload.options.begin(), workload.options.end());
   // A GPU that is present must be used, and a retention of the user's must not take checkpoint-15.
   if (context.has_user_config()) {
@@ -101,15 +100,16 @@ void judge_steps(const SmokeRun& run, const std::string& metrics_path, Recorder&
   }
   // Times cannot repeat: equal bytes prove that the second line went on instead of starting anew.
   if (problem.empty() && lines_before_resume(run.run_dir) != run.kept_lines) {
-    problem = cat("the lines of steps 1 to ", kSaveEvery, " were written anew: nothing was resumed");
+    problem =
+        cat("the lines of steps 1 to ", kSaveEvery, " were written anew: nothing was resumed");
   }
-  recorder.judge(problem.empty(),
-                 {.check = kStepsOnce,
-                  .measured = static_cast<double>(run.steps.size()),
-                  .unit = "records",
-                  .reason = problem.empty() ? std::string("steps 1 to 35 stand there once each")
-                                            : problem,
-                  .evidence = {metrics_path}});
+  recorder.judge(
+      problem.empty(),
+      {.check = kStepsOnce,
+       .measured = static_cast<double>(run.steps.size()),
+       .unit = "records",
+       .reason = problem.empty() ? std::string("steps 1 to 35 stand there once each") : problem,
+       .evidence = {metrics_path}});
 }
 
 void judge_work(const SmokeRun& run, const std::string& metrics_path, Recorder& recorder) {
@@ -137,9 +137,9 @@ void judge_work(const SmokeRun& run, const std::string& metrics_path, Recorder& 
   }
   const auto judge = [&](const std::string& check, const std::string& problem,
                          const std::string& good) {
-    recorder.judge(problem.empty(), {.check = check,
-                                     .reason = problem.empty() ? good : problem,
-                                     .evidence = {metrics_path}});
+    recorder.judge(
+        problem.empty(),
+        {.check = check, .reason = problem.empty() ? good : problem, .evidence = {metrics_path}});
   };
   judge(kRead, read_problem, "every step names its samples, and they change");
   judge(kForward, forward_problem, "every loss is finite and forward took time");
@@ -213,9 +213,9 @@ Scenario smoke_scenario() {
   Scenario scenario;
   scenario.key = "smoke";
   scenario.description = "30 steps with saves, then a resume to 35, as the guides' lines say";
-  scenario.needs = {.name = "smoke",
-                    .checks = {kExitCodes, kStepsOnce, kRead, kForward, kBackward, kUpdate, kSave,
-                               kResult}};
+  scenario.needs = {
+      .name = "smoke",
+      .checks = {kExitCodes, kStepsOnce, kRead, kForward, kBackward, kUpdate, kSave, kResult}};
   scenario.reason_not_to_run = can_always_run;
   scenario.run = run_smoke;
   return scenario;

@@ -39,14 +39,15 @@ void judge_durable_write(const std::string& folder, Recorder& recorder) {
   }
   const double seconds = (monotonic_seconds() - start) / 2;
   remove_file(path);
-  recorder.judge(problem.empty(),
-                 {.check = kWritable,
-                  .measured = seconds * 1000,
-                  .unit = "ms",
-                  .reason = problem.empty()
-                                ? std::string("write, fsync, rename and fsync of the folder work")
-                                : cat(problem, ". Fix: another --output, on a disk that can be "
-                                      "written")});
+  recorder.judge(
+      problem.empty(),
+      {.check = kWritable,
+       .measured = seconds * 1000,
+       .unit = "ms",
+       .reason = problem.empty() ? std::string("write, fsync, rename and fsync of the folder work")
+                                 : cat(problem,
+                                       ". Fix: another --output, on a disk that can be "
+                                       "written")});
 }
 
 void judge_write_speed(const std::string& folder, Recorder& recorder) {
@@ -87,12 +88,13 @@ struct CheckpointProbe {
   std::string evidence;
 };
 
-// Two real steps with real saves: the size and the time of a checkpoint, not a guess. A save shows in
-// the record of the step that follows it.
+// Two real steps with real saves: the size and the time of a checkpoint, not a guess. A save shows
+// in the record of the step that follows it.
 std::optional<CheckpointProbe> save_one_checkpoint(ScenarioContext& context, Recorder& recorder) {
   const std::string folder = context.evidence_folder("storage", "probe");
   const Workload workload = context.workloads(recorder.list("workloads")).front();
-  TrialRequest request = context.train(folder, workload, {"--max_steps", "2", "--save_steps", "1", "--save_total_limit", "0"});
+  TrialRequest request = context.train(
+      folder, workload, {"--max_steps", "2", "--save_steps", "1", "--save_total_limit", "0"});
   const TrialResult result = context.run(request);
   const std::string log = context.relative(join_path(folder, "log.txt"));
   const auto entries = is_directory(request.run_dir)
@@ -109,14 +111,14 @@ std::optional<CheckpointProbe> save_one_checkpoint(ScenarioContext& context, Rec
   const std::string& path = entries.back().path;
   CheckpointProbe probe{checkpoint_bytes(path), checkpoint_files(path), log};
   const auto findings = checkpoints::verify_checkpoint(path);
-  recorder.judge(findings.empty(),
-                 {.check = kProbe,
-                  .measured = static_cast<double>(probe.bytes),
-                  .unit = "bytes",
-                  .reason = findings.empty() ? std::string("every byte was read back and matches")
-                                             : cat(findings.front().file, ": ",
-                                                   findings.front().problem),
-                  .evidence = {context.relative(join_path(path, "manifest.json"))}});
+  recorder.judge(
+      findings.empty(),
+      {.check = kProbe,
+       .measured = static_cast<double>(probe.bytes),
+       .unit = "bytes",
+       .reason = findings.empty() ? std::string("every byte was read back and matches")
+                                  : cat(findings.front().file, ": ", findings.front().problem),
+       .evidence = {context.relative(join_path(path, "manifest.json"))}});
   const auto steps = metrics::read_metrics(join_path(request.run_dir, "metrics.jsonl")).steps;
   double save_ms = 0;
   for (const metrics::StepRecord& record : steps) {
@@ -127,7 +129,9 @@ std::optional<CheckpointProbe> save_one_checkpoint(ScenarioContext& context, Rec
                     .unit = "s",
                     .reason = cat("one save of ", bytes_text(probe.bytes)),
                     .evidence = {log}});
-  recorder.fact({.name = "storage.save_seconds", .value = save_ms / 1000, .unit = "s",
+  recorder.fact({.name = "storage.save_seconds",
+                 .value = save_ms / 1000,
+                 .unit = "s",
                  .note = cat("one save of ", bytes_text(probe.bytes))});
   context.drop_weights(request.run_dir);
   return probe;
@@ -150,8 +154,7 @@ CheckpointPlan plan_checkpoints(const ScenarioContext& context, const Recorder& 
     return {kept, "planned by the suite, since the configuration sets no max_steps"};
   }
   const double every = static_cast<double>(config.checkpoint.save_steps);
-  const double saves =
-      every > 0 ? std::ceil(static_cast<double>(*config.max_steps) / every) : 1.0;
+  const double saves = every > 0 ? std::ceil(static_cast<double>(*config.max_steps) / every) : 1.0;
   return {limit > 0 ? std::min(saves, limit + 1) : saves, "of the configuration's run"};
 }
 
@@ -181,10 +184,9 @@ void judge_room(const ScenarioContext& context, const CheckpointProbe& probe, Re
 
 void judge_disk(const ScenarioContext& context, Recorder& recorder) {
   const auto& mounts = context.environment().mounts;
-  const auto mount =
-      std::find_if(mounts.begin(), mounts.end(), [&](const platform::MountFacts& facts) {
-        return facts.path == context.output();
-      });
+  const auto mount = std::find_if(
+      mounts.begin(), mounts.end(),
+      [&](const platform::MountFacts& facts) { return facts.path == context.output(); });
   if (mount == mounts.end()) {
     recorder.could_not_run({.check = kDataDisk, .reason = "the mount table was not readable"});
   } else {
@@ -198,11 +200,10 @@ void judge_disk(const ScenarioContext& context, Recorder& recorder) {
                                   : std::string("output lies on a disk of its own")});
   }
   const DiskSpace space = disk_space(context.output());
-  const double used =
-      1.0 - static_cast<double>(space.free_bytes) /
-                static_cast<double>(std::max<uint64_t>(space.total_bytes, 1));
-  const DiskUse use = measure_disk_use({parent_path(context.output())}, recorder.size(
-                                           "disk_use_seconds_each"));
+  const double used = 1.0 - static_cast<double>(space.free_bytes) /
+                                static_cast<double>(std::max<uint64_t>(space.total_bytes, 1));
+  const DiskUse use =
+      measure_disk_use({parent_path(context.output())}, recorder.size("disk_use_seconds_each"));
   std::string places;
   for (const PlaceUse& place : use.places) {
     places += cat(places.empty() ? "" : ", ", place.path, " ", place.is_cut ? "over " : "",
@@ -217,7 +218,8 @@ void judge_disk(const ScenarioContext& context, Recorder& recorder) {
                                          bytes_text(space.total_bytes), " used"),
                     .unit = "fraction",
                     .reason = cat("what fills the disk: ", places.empty() ? "nothing in the usual "
-                                  "places" : places)});
+                                                                            "places"
+                                                                          : places)});
 }
 
 void run_storage(ScenarioContext& context, Recorder& recorder) {

@@ -37,10 +37,10 @@ struct Measured {
   TimingOfRuns all;
   std::vector<std::string> metrics_files;
   std::vector<double> startup_seconds;
-  double unaccounted_fraction = 0;   // greatest of the runs
-  double cpu_utilisation = 0;        // median of the runs
+  double unaccounted_fraction = 0;       // greatest of the runs
+  double cpu_utilisation = 0;            // median of the runs
   std::optional<double> other_programs;  // greatest of the runs: their share of the CPUs
-  uint64_t load_peak_bytes = 0;      // before the first step was finished
+  uint64_t load_peak_bytes = 0;          // before the first step was finished
   uint64_t process_peak_bytes = 0;
 };
 
@@ -48,9 +48,8 @@ struct Measured {
 double cpu_utilisation(const std::vector<ResourceSample>& samples, int64_t cpus) {
   const auto first = std::find_if(samples.begin(), samples.end(),
                                   [](const ResourceSample& sample) { return sample.step > 0; });
-  const auto last = std::find_if(samples.rbegin(), samples.rend(), [](const ResourceSample& s) {
-    return s.cpu_seconds > 0;
-  });
+  const auto last = std::find_if(samples.rbegin(), samples.rend(),
+                                 [](const ResourceSample& s) { return s.cpu_seconds > 0; });
   if (first == samples.end() || last == samples.rend()) return 0;
   const double wall = last->seconds - first->seconds;
   if (wall <= 0) return 0;
@@ -82,11 +81,10 @@ std::optional<Measured> measure(ScenarioContext& context, Recorder& recorder,
   measured.workload = workload.name;
   std::vector<double> utilisations;
   for (int64_t run = 1; run <= recorder.count("runs"); ++run) {
-    const std::string folder =
-        context.evidence_folder("timing", cat(workload.name, "_run_", run));
-    TrialRequest request = context.train(
-        folder, workload, {"--max_steps", cat(recorder.count("steps")), "--save_steps",
-                           cat(recorder.count("save_steps"))});
+    const std::string folder = context.evidence_folder("timing", cat(workload.name, "_run_", run));
+    TrialRequest request = context.train(folder, workload,
+                                         {"--max_steps", cat(recorder.count("steps")),
+                                          "--save_steps", cat(recorder.count("save_steps"))});
     request.sample_seconds = kSampleSeconds;
     const std::optional<MachineUse> before = read_machine_use();
     const TrialResult trial = context.run(request);
@@ -182,11 +180,14 @@ void report_memory_facts(const ScenarioContext& context, const Measured& measure
           "device allocator's peak");
   }
   if (!first.save_ms.empty()) {
-    recorder.fact({.name = name + "save_median", .value = median(first.save_ms), .unit = "ms",
-                   .note = cat("time that the steps stood still for a save, n = ",
-                               first.save_ms.size())});
+    recorder.fact(
+        {.name = name + "save_median",
+         .value = median(first.save_ms),
+         .unit = "ms",
+         .note = cat("time that the steps stood still for a save, n = ", first.save_ms.size())});
   }
-  recorder.fact({.name = name + "cpu_utilisation", .value = measured.cpu_utilisation,
+  recorder.fact({.name = name + "cpu_utilisation",
+                 .value = measured.cpu_utilisation,
                  .unit = "fraction",
                  .note = cat("process CPU time over wall time and ",
                              context.environment().cpu.available_cpus, " usable CPUs, stepping")});
@@ -217,28 +218,33 @@ Worst worst_of(const std::vector<Measured>& all, Quantity quantity) {
 void judge_consistency(const std::vector<Measured>& all, Recorder& recorder) {
   const Worst gap =
       worst_of(all, [](const Measured&, const RunTiming& run) { return run.worst_gap_fraction; });
-  recorder.at_most({.check = kPhases, .measured = gap.value, .unit = "fraction of the step",
-                    .reason = cat("largest gap between a step and the sum of its phases: ",
-                                  gap.where),
-                    .evidence = gap.evidence});
-  const Worst wall = worst_of(
-      all, [](const Measured& one, const RunTiming&) { return one.unaccounted_fraction; });
-  recorder.at_most({.check = kWall, .measured = wall.value, .unit = "fraction of the wall time",
+  recorder.at_most(
+      {.check = kPhases,
+       .measured = gap.value,
+       .unit = "fraction of the step",
+       .reason = cat("largest gap between a step and the sum of its phases: ", gap.where),
+       .evidence = gap.evidence});
+  const Worst wall =
+      worst_of(all, [](const Measured& one, const RunTiming&) { return one.unaccounted_fraction; });
+  recorder.at_most({.check = kWall,
+                    .measured = wall.value,
+                    .unit = "fraction of the wall time",
                     .reason = cat("wall time of the process that neither start-up, steps nor "
-                                  "evaluation explain: ", wall.where),
+                                  "evaluation explain: ",
+                                  wall.where),
                     .evidence = wall.evidence});
-  const bool is_steady = std::all_of(all.begin(), all.end(), [](const Measured& measured) {
-    return measured.all.is_steady;
-  });
-  recorder.judge(is_steady, {.check = kSteady,
-                             .reason = is_steady
-                                           ? std::string("every run reached a steady window")
-                                           : std::string("a run never became steady: its second "
-                                                         "half wanders; medians are of that half")});
-  const Worst spread = worst_of(all, [](const Measured& one, const RunTiming&) {
-    return one.all.run_spread_fraction;
-  });
-  recorder.at_most({.check = kSpread, .measured = spread.value, .unit = "fraction of the median",
+  const bool is_steady = std::all_of(
+      all.begin(), all.end(), [](const Measured& measured) { return measured.all.is_steady; });
+  recorder.judge(is_steady,
+                 {.check = kSteady,
+                  .reason = is_steady ? std::string("every run reached a steady window")
+                                      : std::string("a run never became steady: its second "
+                                                    "half wanders; medians are of that half")});
+  const Worst spread = worst_of(
+      all, [](const Measured& one, const RunTiming&) { return one.all.run_spread_fraction; });
+  recorder.at_most({.check = kSpread,
+                    .measured = spread.value,
+                    .unit = "fraction of the median",
                     .reason = cat("how far equal runs' medians lie apart: ", spread.where),
                     .evidence = spread.evidence});
 }
@@ -253,7 +259,9 @@ void judge_quiet(const std::vector<Measured>& all, Recorder& recorder) {
     recorder.could_not_run({.check = kQuiet, .reason = "/proc/stat cannot be read here"});
     return;
   }
-  recorder.at_most({.check = kQuiet, .measured = *other, .unit = "fraction of the CPUs",
+  recorder.at_most({.check = kQuiet,
+                    .measured = *other,
+                    .unit = "fraction of the CPUs",
                     .reason = *other <= recorder.threshold(kQuiet)
                                   ? "other programs left the CPUs alone during the timing runs"
                                   : "other programs used the CPUs during the timing runs: step "
@@ -265,30 +273,39 @@ void judge_shares(const ScenarioContext& context, const std::vector<Measured>& a
                   Recorder& recorder) {
   const Worst other = worst_of(
       all, [](const Measured&, const RunTiming& run) { return phase_share(run, "other"); });
-  recorder.at_most({.check = kOther, .measured = other.value, .unit = "fraction of the step",
+  recorder.at_most({.check = kOther,
+                    .measured = other.value,
+                    .unit = "fraction of the step",
                     .reason = cat("time that no named phase explains: ", other.where),
                     .evidence = other.evidence});
   const Worst wait = worst_of(all, [](const Measured&, const RunTiming& run) {
     return phase_share(run, "data_wait") / std::max(phase_share(run, "forward"), 1e-9);
   });
-  recorder.at_most({.check = kDataWait, .measured = wait.value, .unit = "x forward",
+  recorder.at_most({.check = kDataWait,
+                    .measured = wait.value,
+                    .unit = "x forward",
                     .reason = cat("waiting for data over the forward pass: ", wait.where),
                     .evidence = wait.evidence});
   const Worst saves = worst_of(all, [](const Measured&, const RunTiming& run) {
     return run.checkpoint_seconds / std::max(run.total_step_seconds, 1e-9);
   });
-  recorder.at_most({.check = kSaves, .measured = saves.value, .unit = "fraction of the run",
+  recorder.at_most({.check = kSaves,
+                    .measured = saves.value,
+                    .unit = "fraction of the run",
                     .reason = cat("time that steps stood still for saves, every ",
                                   recorder.count("save_steps"), " steps: ", saves.where),
                     .evidence = saves.evidence});
   if (context.environment().is_gpu_present) {
-    recorder.not_applicable(kUtilisation, "a GPU does the work; its utilisation is not sampled in "
-                                          "this release");
+    recorder.not_applicable(kUtilisation,
+                            "a GPU does the work; its utilisation is not sampled in "
+                            "this release");
     return;
   }
   double lowest = 1e9;
   for (const Measured& measured : all) lowest = std::min(lowest, measured.cpu_utilisation);
-  recorder.at_least({.check = kUtilisation, .measured = lowest, .unit = "fraction of the CPUs",
+  recorder.at_least({.check = kUtilisation,
+                     .measured = lowest,
+                     .unit = "fraction of the CPUs",
                      .reason = "mean CPU use while stepping, the lowest workload's (CPU only)"});
 }
 
@@ -310,17 +327,16 @@ void run_timing(ScenarioContext& context, Recorder& recorder) {
     report_memory_facts(context, measured, recorder);
     recorder.show({"step_time", measured.workload, measured.metrics_files.front()});
     recorder.show({"phases", measured.workload, measured.metrics_files.front()});
-    const DiagnosisInput input{
-        .workload = measured.workload,
-        .run = measured.runs.front(),
-        .cpu_utilisation = measured.cpu_utilisation,
-        .other_programs = measured.other_programs.value_or(0),
-        .is_gpu_present = context.environment().is_gpu_present,
-        .other_limit = recorder.threshold(kOther),
-        .data_wait_limit = recorder.threshold(kDataWait),
-        .save_limit = recorder.threshold(kSaves),
-        .utilisation_limit = recorder.threshold(kUtilisation),
-        .other_programs_limit = recorder.threshold(kQuiet)};
+    const DiagnosisInput input{.workload = measured.workload,
+                               .run = measured.runs.front(),
+                               .cpu_utilisation = measured.cpu_utilisation,
+                               .other_programs = measured.other_programs.value_or(0),
+                               .is_gpu_present = context.environment().is_gpu_present,
+                               .other_limit = recorder.threshold(kOther),
+                               .data_wait_limit = recorder.threshold(kDataWait),
+                               .save_limit = recorder.threshold(kSaves),
+                               .utilisation_limit = recorder.threshold(kUtilisation),
+                               .other_programs_limit = recorder.threshold(kQuiet)};
     for (const Advice& advice : diagnose(input)) recorder.advise(advice);
   }
 }
@@ -331,14 +347,13 @@ Scenario timing_scenario() {
   Scenario scenario;
   scenario.key = "timing";
   scenario.description = "step time, its phases, memory and start-up over a stated window";
-  scenario.needs = {
-      .name = "timing",
-      .sizes = {"steps", "runs", "save_steps"},
-      .lists = {"workloads"},
-      .checks = {kExitCodes, kSteady, kPhases, kOther, kDataWait, kSpread, kWall, kSaves,
-                 kQuiet, kUtilisation},
-      .checks_with_threshold = {kPhases, kOther, kDataWait, kSpread, kWall, kSaves, kQuiet,
-                                kUtilisation}};
+  scenario.needs = {.name = "timing",
+                    .sizes = {"steps", "runs", "save_steps"},
+                    .lists = {"workloads"},
+                    .checks = {kExitCodes, kSteady, kPhases, kOther, kDataWait, kSpread, kWall,
+                               kSaves, kQuiet, kUtilisation},
+                    .checks_with_threshold = {kPhases, kOther, kDataWait, kSpread, kWall, kSaves,
+                                              kQuiet, kUtilisation}};
   scenario.reason_not_to_run = can_always_run;
   scenario.run = run_timing;
   return scenario;

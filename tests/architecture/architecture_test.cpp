@@ -95,7 +95,8 @@ TEST(TorchIncludes, AreRefusedInTorchFreeFolders) {
 }
 
 TEST(HeavyHeaders, AreRefusedInHeadersOnly) {
-  EXPECT_EQ(heavy_headers_in_headers({with_line("models/a.h", "#include <torch/nn.h>")}).size(), 1U);
+  EXPECT_EQ(heavy_headers_in_headers({with_line("models/a.h", "#include <torch/nn.h>")}).size(),
+            1U);
   EXPECT_EQ(
       heavy_headers_in_headers({with_line("base/a.h", "#include <nlohmann/json.hpp>")}).size(), 1U);
   expect_none(heavy_headers_in_headers({with_line("models/a.cpp", "#include <torch/nn.h>"),

@@ -97,8 +97,8 @@ bool is_torch(std::string_view header) {
 }
 
 bool may_see_torch(const SourceFile& file) {
-  constexpr auto kComponents = std::to_array<std::string_view>(
-      {"models", "trainer", "trainer/distributed", "trainer/step"});
+  constexpr auto kComponents =
+      std::to_array<std::string_view>({"models", "trainer", "trainer/distributed", "trainer/step"});
   // A component's tests lie at the same path below tests/; the build's own tests see everything.
   const bool is_test = file.path.starts_with("tests/");
   const std::string_view path = is_test ? std::string_view(file.path).substr(6) : file.path;
@@ -158,8 +158,8 @@ Violations forbidden_include_edges(const std::vector<SourceFile>& files) {
     const Components& allowed = allowed_edges().find(from)->second;
     if (allowed.contains(to)) return "";
     const std::vector<std::string> names(allowed.begin(), allowed.end());
-    return cat(from, " must not include ", include.target, "; it may see: ",
-               names.empty() ? "nothing but itself" : join(names, ", "));
+    return cat(from, " must not include ", include.target,
+               "; it may see: ", names.empty() ? "nothing but itself" : join(names, ", "));
   });
 }
 
@@ -276,7 +276,8 @@ Violations fault_points_off_the_table(const std::vector<SourceFile>& files,
   }
   for (const std::string_view point : known) {
     if (!is_always_literal(point) || asked.contains(point)) continue;
-    found.push_back(cat("base/fault_points.cpp:1: ", quoted(point), " is in the table, but no code ",
+    found.push_back(cat("base/fault_points.cpp:1: ", quoted(point),
+                        " is in the table, but no code ",
                         "reaches it, so that a test that arms it cannot fail"));
   }
   return found;

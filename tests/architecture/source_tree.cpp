@@ -12,9 +12,9 @@ namespace assay {
 namespace {
 
 // Everything that a checkout holds; what else lies there (builds, runs) is not ours to judge.
-constexpr std::array<std::string_view, 11> kFolders = {
-    "base",    "bench",  "checkpoints", "cli",   "cmake",  "data",
-    "harness", "models", "platform",    "tests", "trainer"};
+constexpr std::array<std::string_view, 11> kFolders = {"base",     "bench", "checkpoints", "cli",
+                                                       "cmake",    "data",  "harness",     "models",
+                                                       "platform", "tests", "trainer"};
 
 void read_folder(const std::filesystem::path& root, const std::string& folder,
                  std::vector<SourceFile>& files) {

@@ -12,9 +12,7 @@ struct SourceFile {
   std::vector<std::string> lines;
 
   bool is_header() const { return path.ends_with(".h"); }
-  bool is_code() const {
-    return is_header() || path.ends_with(".cpp") || path.ends_with(".cu");
-  }
+  bool is_code() const { return is_header() || path.ends_with(".cpp") || path.ends_with(".cu"); }
   bool is_build() const { return path.ends_with("CMakeLists.txt") || path.ends_with(".cmake"); }
 };
 

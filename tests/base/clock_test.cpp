@@ -1,12 +1,11 @@
 #include "base/clock.h"
 
-#include <time.h>
-
 #include <cstdlib>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
 namespace assay {
 namespace {

@@ -33,8 +33,8 @@ void look_at(const std::exception_ptr& pointer, const Look& look) {
 
 TEST(DescribeException, TellsTheOutermostContextFirst) {
   const auto pointer = nested(std::runtime_error("while resuming"), [] {
-    std::rethrow_exception(nested(std::runtime_error("while reading"),
-                                  [] { throw DataError("file is\nbroken\n"); }));
+    std::rethrow_exception(
+        nested(std::runtime_error("while reading"), [] { throw DataError("file is\nbroken\n"); }));
   });
   look_at(pointer, [](const std::exception& error) {
     EXPECT_EQ(describe_exception(error), "while resuming: while reading: file is | broken");
@@ -50,20 +50,17 @@ TEST(DescribeException, NamesWhatIsNoStandardException) {
 
 TEST(ExitCodeOf, TakesTheInnermostOwnError) {
   const auto pointer = nested(CheckpointError("outer"), [] { throw DataError("inner"); });
-  look_at(pointer, [](const std::exception& error) {
-    EXPECT_EQ(exit_code_of(error), ExitCode::kData);
-  });
+  look_at(pointer,
+          [](const std::exception& error) { EXPECT_EQ(exit_code_of(error), ExitCode::kData); });
 }
 
 TEST(ExitCodeOf, FallsBackOnTheOuterError) {
   const auto foreign = nested(LaunchError("outer"), [] { throw std::runtime_error("inner"); });
-  look_at(foreign, [](const std::exception& error) {
-    EXPECT_EQ(exit_code_of(error), ExitCode::kLaunch);
-  });
+  look_at(foreign,
+          [](const std::exception& error) { EXPECT_EQ(exit_code_of(error), ExitCode::kLaunch); });
   const auto number = nested(LaunchError("outer"), [] { throw 7; });
-  look_at(number, [](const std::exception& error) {
-    EXPECT_EQ(exit_code_of(error), ExitCode::kLaunch);
-  });
+  look_at(number,
+          [](const std::exception& error) { EXPECT_EQ(exit_code_of(error), ExitCode::kLaunch); });
 }
 
 TEST(ExitCodeOf, IsInternalForForeignErrors) {

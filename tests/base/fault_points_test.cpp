@@ -1,7 +1,5 @@
 #include "base/fault_points.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -12,6 +10,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -145,7 +144,8 @@ TEST_F(FaultPoints, StartCountingAnewWhenArmed) {
 }
 
 TEST_F(FaultPoints, SuggestTheNearestName) {
-  EXPECT_THAT(refusal_of("checkpoint.renam=kill"), HasSubstr("did you mean \"checkpoint.rename\"?"));
+  EXPECT_THAT(refusal_of("checkpoint.renam=kill"),
+              HasSubstr("did you mean \"checkpoint.rename\"?"));
 }
 
 TEST_F(FaultPoints, RefuseWhatIsNoRule) {

@@ -1,17 +1,16 @@
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <functional>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/fault_points.h"
@@ -209,10 +208,9 @@ TEST(WriteFileDurably, CreatesNothingWhenItFailsForANewFile) {
     const TemporaryFolder folder;
     const ArmedFaults faults(cat("config.", step, "=errno:ENOSPC"));
     SCOPED_TRACE(step);
-    EXPECT_EQ(error_of([&] {
-                write_file_durably(join_path(folder.path(), "latest"), "new", "config");
-              }),
-              ENOSPC);
+    EXPECT_EQ(
+        error_of([&] { write_file_durably(join_path(folder.path(), "latest"), "new", "config"); }),
+        ENOSPC);
     EXPECT_THAT(list_directory(folder.path()), IsEmpty());
   }
 }

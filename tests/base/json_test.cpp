@@ -43,10 +43,18 @@ TEST(ParseJson, AgreesWithTheLibraryOnRandomDocuments) {
     for (uint64_t step = random() % 40; step > 0; --step) {
       nlohmann::json& child = (*at)[cat("k", random() % 9)];
       switch (random() % 4) {
-        case 0: child = random(); break;
-        case 1: child = static_cast<double>(random()) / 7; break;
-        case 2: child = nlohmann::json::array({1, cat("s", random()), nullptr}); break;
-        default: child = nlohmann::json::object(); at = &child;
+        case 0:
+          child = random();
+          break;
+        case 1:
+          child = static_cast<double>(random()) / 7;
+          break;
+        case 2:
+          child = nlohmann::json::array({1, cat("s", random()), nullptr});
+          break;
+        default:
+          child = nlohmann::json::object();
+          at = &child;
       }
     }
     ASSERT_EQ(parse_json(value.dump(1), "x"), value);
@@ -69,7 +77,8 @@ TEST(ParseJson, NamesTheFileAndThePlace) {
 }
 
 TEST(ParseJson, RefusesATrailingCommaByName) {
-  EXPECT_THAT(refusal_of("{\"a\": 1,\n}"), HasSubstr("line 2, column 1: trailing comma before \"}\""));
+  EXPECT_THAT(refusal_of("{\"a\": 1,\n}"),
+              HasSubstr("line 2, column 1: trailing comma before \"}\""));
   EXPECT_THAT(refusal_of("[1, ]"), HasSubstr("column 5: trailing comma before \"]\""));
   EXPECT_THAT(refusal_of("[1, /* , */ ]", {.allow_comments = true}), HasSubstr("trailing comma"));
   EXPECT_THAT(refusal_of("[1, // \"\n ]", {.allow_comments = true}), HasSubstr("trailing comma"));
@@ -101,7 +110,9 @@ TEST(ParseJson, RefusesOtherEncodings) {
 }
 
 TEST(ParseJson, RefusesNestingBeyondTheBound) {
-  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
   EXPECT_EQ(refusal_of(nested(64)), "");
   EXPECT_THAT(refusal_of(nested(65)), HasSubstr("column 65: nested deeper than 64 levels"));
   EXPECT_THAT(refusal_of(nested(3), {.max_depth = 2}), HasSubstr("deeper than 2"));
@@ -114,8 +125,9 @@ TEST(ParseJson, RefusesNestingBeyondTheBound) {
 TEST(ParseJson, RefusesWhatIsNoDocument) {
   EXPECT_THAT(refusal_of(""), HasSubstr("the text is empty"));
   EXPECT_THAT(refusal_of(" \n\t"), HasSubstr("the text is empty"));
-  for (const char* text : {"{", "[1", "\"a", "{\"a\"}", "{\"a\":}", "[1 2]", "{}{}", "[01]", "[1.]",
-                           "[+1]", "{a:1}", "{'a':1}", "[\"\\x\"]", "[\"\\ud800\"]", "tru", "]", "\"\t\""}) {
+  for (const char* text :
+       {"{", "[1", "\"a", "{\"a\"}", "{\"a\":}", "[1 2]", "{}{}", "[01]", "[1.]", "[+1]", "{a:1}",
+        "{'a':1}", "[\"\\x\"]", "[\"\\ud800\"]", "tru", "]", "\"\t\""}) {
     EXPECT_THAT(refusal_of(text), HasSubstr("is not valid JSON at line 1, column ")) << text;
   }
   EXPECT_THAT(refusal_of("[1"), HasSubstr("column 3"));

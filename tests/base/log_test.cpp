@@ -1,18 +1,17 @@
 #include "base/log.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
+#include <sys/ioctl.h>
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -113,8 +112,8 @@ TEST(Logger, DropsLinesBelowItsLevel) {
     logger.warning("three");
     logger.error("four");
   });
-  EXPECT_THAT(text, AllOf(Not(HasSubstr("one")), Not(HasSubstr("two")), HasSubstr("W [rank 0] three"),
-                          HasSubstr("E [rank 0] four")));
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("one")), Not(HasSubstr("two")),
+                          HasSubstr("W [rank 0] three"), HasSubstr("E [rank 0] four")));
 }
 
 TEST(Logger, KeepsQuietRanksToTheirFile) {
@@ -177,7 +176,8 @@ TEST(Logger, KeepsLinesOfManyThreadsWhole) {
   std::vector<std::string> lines = split(read_file(path), '\n');
   ASSERT_EQ(lines.size(), 401U);
   lines.pop_back();
-  for (const std::string& line : lines) ASSERT_THAT(line, ContainsRegex("Z I .rank 0. whole line$"));
+  for (const std::string& line : lines)
+    ASSERT_THAT(line, ContainsRegex("Z I .rank 0. whole line$"));
 }
 
 TEST(Logger, DropsProgressWhereThereIsNoTerminal) {
@@ -238,7 +238,8 @@ TEST(LogLevelFromEnvironment, TakesTheFourNamesOnly) {
     log_level_from_environment();
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("\"waring\""), HasSubstr("did you mean \"warning\"?")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("\"waring\""), HasSubstr("did you mean \"warning\"?")));
   }
   unsetenv("ASSAY_LOG_LEVEL");
 }

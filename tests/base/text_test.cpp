@@ -99,8 +99,9 @@ TEST(HexFloat, KeepsTheSignOfZeroAndTheNonFinite) {
 TEST(HexFloat, ReadsDecimalTextToo) { EXPECT_EQ(parse_hex_float("-2.5e-3"), -2.5e-3); }
 
 TEST(HexFloat, RefusesWhatIsNoHexFloat) {
-  for (const char* text : {"", "-", "0x", "0x-1p0", "0xinf", "0xnan", "0x1.8p", "0x1p+1 ", " 0x1p1",
-                           "--0x1p1", "0x1p1x", "0x1p99999", "NaN", "infinity", "+0x1p1", "0x0x1"}) {
+  for (const char* text :
+       {"", "-", "0x", "0x-1p0", "0xinf", "0xnan", "0x1.8p", "0x1p+1 ", " 0x1p1", "--0x1p1",
+        "0x1p1x", "0x1p99999", "NaN", "infinity", "+0x1p1", "0x0x1"}) {
     EXPECT_EQ(parse_hex_float(text), std::nullopt) << text;
   }
 }
@@ -142,8 +143,9 @@ class CommaLocale {
                        "grouping 3;3\nEND LC_NUMERIC\n",
                        "config");
     // -c: go on though all other categories are missing, for which it also exits with 1.
-    const std::string command = cat("localedef -c -i '", source, "' '",
-                                    join_path(folder_.path(), "comma"), "' > '", source, ".log' 2>&1");
+    const std::string command =
+        cat("localedef -c -i '", source, "' '", join_path(folder_.path(), "comma"), "' > '", source,
+            ".log' 2>&1");
     if (std::system(command.c_str()) < 0) return;
     ::setenv("LOCPATH", folder_.path().c_str(), 1);
     try_locale("comma");
@@ -208,9 +210,15 @@ TEST(NearestSpelling, IsSilentWhenNothingIsNear) {
 TEST(Escaping, MakesTextSafeToShow) {
   EXPECT_EQ(escaped("a\nb\tc\r\x1b[31m"), "a\\nb\\tc\\r\\x1b[31m");
   EXPECT_EQ(escaped("\x7f"), "\\x7f");
-  EXPECT_EQ(escaped("gr\xc3\xb6\xc3\x9f" "e"), "gr\xc3\xb6\xc3\x9f" "e");
+  EXPECT_EQ(escaped("gr\xc3\xb6\xc3\x9f"
+                    "e"),
+            "gr\xc3\xb6\xc3\x9f"
+            "e");
   EXPECT_EQ(escaped("\xff\xc3"), "\\xff\\xc3");
-  EXPECT_EQ(escaped("\xc2\x9b" "31m"), "\\xc2\\x9b" "31m");  // the one-character CSI
+  EXPECT_EQ(escaped("\xc2\x9b"
+                    "31m"),
+            "\\xc2\\x9b"
+            "31m");  // the one-character CSI
   EXPECT_EQ(quoted("say \"a\\b\"\n"), "\"say \\\"a\\\\b\\\"\\n\"");
   EXPECT_EQ(quoted(""), "\"\"");
 }
@@ -259,8 +267,9 @@ TEST(Utf8, AcceptsEveryLength) {
 }
 
 TEST(Utf8, RefusesBrokenForms) {
-  for (const char* text : {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf0\x80\x80\x80",
-                           "\xf4\x90\x80\x80", "\xff", "\xe6\xb8", "a\xc3(", "\xe6\xb8("}) {
+  for (const char* text :
+       {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf0\x80\x80\x80",
+        "\xf4\x90\x80\x80", "\xff", "\xe6\xb8", "a\xc3(", "\xe6\xb8("}) {
     EXPECT_FALSE(is_valid_utf8(text)) << escaped(text);
   }
 }

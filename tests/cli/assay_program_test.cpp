@@ -137,7 +137,8 @@ TEST(AssayProgram, EndsQuietlyWhenItsReaderIsGone) {
 }
 
 TEST(AssayProgram, SaysOfLaterWordsThatTheyAreNotInThisRelease) {
-  for (const char* line : {"accept --try-advice", "checkpoint import x", "data pack x", "data tokenize x"}) {
+  for (const char* line :
+       {"accept --try-advice", "checkpoint import x", "data pack x", "data tokenize x"}) {
     const ProgramRun run = run_assay(line);
     EXPECT_EQ(run.exit_code, 2) << line;
     EXPECT_THAT(run.errors, AllOf(HasSubstr("not in this release"), HasSubstr("Fix:"))) << line;

@@ -1,11 +1,11 @@
 // How scenarios become verdicts and how the output folder is treated; with scenarios made here.
 #include "harness/acceptance.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
 #include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -63,9 +63,8 @@ TEST_F(OneScenario, PassesWhenEveryCheckDoes) {
 }
 
 TEST_F(OneScenario, ACheckThatWasNeverReportedIsNoPass) {
-  const ScenarioResult result = run([](ScenarioContext&, Recorder& recorder) {
-    recorder.judge(true, outcome("first"));
-  });
+  const ScenarioResult result =
+      run([](ScenarioContext&, Recorder& recorder) { recorder.judge(true, outcome("first")); });
   EXPECT_EQ(result.verdict, Verdict::kCouldNotRun);
   EXPECT_EQ(result.checks[1].verdict, Verdict::kCouldNotRun);
 }
@@ -88,10 +87,9 @@ TEST_F(OneScenario, UnreadableFilesOfTheTrainerFail) {
 }
 
 TEST_F(OneScenario, WhatTheMachineLacksIsNoVerdict) {
-  EXPECT_EQ(run([](ScenarioContext&, Recorder&) {
-              throw CouldNotRunError("no trainer here");
-            }).verdict,
-            Verdict::kCouldNotRun);
+  EXPECT_EQ(
+      run([](ScenarioContext&, Recorder&) { throw CouldNotRunError("no trainer here"); }).verdict,
+      Verdict::kCouldNotRun);
   EXPECT_EQ(run([](ScenarioContext&, Recorder&) {
               throw FileError("write", "somewhere", ENOSPC);
             }).verdict,
@@ -118,10 +116,9 @@ TEST_F(OneScenario, ReportingACheckTwiceOrUndeclaredIsABug) {
                  recorder.judge(true, outcome("first"));
                }),
                InternalError);
-  EXPECT_THROW(run([](ScenarioContext&, Recorder& recorder) {
-                 recorder.judge(true, outcome("third"));
-               }),
-               InternalError);
+  EXPECT_THROW(
+      run([](ScenarioContext&, Recorder& recorder) { recorder.judge(true, outcome("third")); }),
+      InternalError);
 }
 
 TEST_F(OneScenario, NotApplicableNeverWaivesTheScenario) {
@@ -174,7 +171,8 @@ TEST(RunAcceptance, RunsAgainIntoItsOwnFolderAndKeepsTheOtherScenarios) {
   TemporaryFolder folder;
   run_acceptance(request_for(folder.path(), {"soak"}));
   const AcceptanceResult result = run_acceptance(request_for(folder.path(), {"data"}));
-  EXPECT_EQ(required_scenarios(result), (std::vector<std::string>{"data", "soak"}));  // contract.md's order
+  EXPECT_EQ(required_scenarios(result),
+            (std::vector<std::string>{"data", "soak"}));  // contract.md's order
   EXPECT_TRUE(verify_checksums(folder.path()).findings.empty());
 }
 

@@ -1,11 +1,11 @@
 #include "harness/checksums.h"
 
+#include <cstdlib>
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"

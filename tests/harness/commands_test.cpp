@@ -1,9 +1,9 @@
 // Options of `assay accept`, and the time that is left.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -22,12 +22,13 @@ constexpr std::array<OptionSpec, 3> kSpecs = {{{"suite", "NAME", "quick", "Which
                                                {"keep-checkpoints", "", "off", "Keep.", "Out"}}};
 
 TEST(ParseCommandWords, TakesHyphensUnderscoresEqualsAndSpaces) {
-  const CommandWords words =
-      parse_command_words(kSpecs, Words{"--suite=full", "--time_budget", "9", "--keep-checkpoints"}, 0);
+  const CommandWords words = parse_command_words(
+      kSpecs, Words{"--suite=full", "--time_budget", "9", "--keep-checkpoints"}, 0);
   EXPECT_EQ(words.value_or("suite", ""), "full");
   EXPECT_EQ(words.value_or("time-budget", ""), "9");
   EXPECT_TRUE(words.is_on("keep-checkpoints"));
-  EXPECT_FALSE(parse_command_words(kSpecs, Words{"--no-keep-checkpoints"}, 0).is_on("keep-checkpoints"));
+  EXPECT_FALSE(
+      parse_command_words(kSpecs, Words{"--no-keep-checkpoints"}, 0).is_on("keep-checkpoints"));
   EXPECT_FALSE(
       parse_command_words(kSpecs, Words{"--keep_checkpoints=false"}, 0).is_on("keep-checkpoints"));
 }
@@ -57,8 +58,8 @@ TEST(ParseCommandWords, RefusesRepeatsEmptyValuesAndOddFlags) {
 
 TEST(CommandHelp, NamesEveryOptionWithItsDefault) {
   const std::string help = command_help("assay x", "Does x.", kSpecs);
-  for (const char* text : {"--suite NAME", "[quick]", "--time-budget MIN", "--keep-checkpoints",
-                           "What:", "Out:"}) {
+  for (const char* text :
+       {"--suite NAME", "[quick]", "--time-budget MIN", "--keep-checkpoints", "What:", "Out:"}) {
     EXPECT_THAT(help, HasSubstr(text));
   }
 }

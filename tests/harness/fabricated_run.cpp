@@ -1,6 +1,7 @@
 #include "tests/harness/fabricated_run.h"
 
 #include <fstream>
+
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -83,10 +84,10 @@ void write_run(const std::string& folder, const FabricatedRun& run) {
     write_checkpoint(folder, step, run);
   }
   std::ofstream(join_path(folder, "result.json"))
-      << nlohmann::json{{"status", "completed"},    {"final_step", run.steps},
-                        {"final_loss", 0.2},        {"state_digest", run.state_digest},
-                        {"stop_reason", "target"},  {"exit_code", 0},
-                        {"wall_seconds", 1.0},      {"startup_seconds", 0.5}}
+      << nlohmann::json{{"status", "completed"},   {"final_step", run.steps},
+                        {"final_loss", 0.2},       {"state_digest", run.state_digest},
+                        {"stop_reason", "target"}, {"exit_code", 0},
+                        {"wall_seconds", 1.0},     {"startup_seconds", 0.5}}
              .dump();
 }
 

@@ -1,4 +1,5 @@
-// A report whose every text is hostile: markup, quotes, terminal escapes, broken UTF-8 (fault F138).
+// A report whose every text is hostile: markup, quotes, terminal escapes, broken UTF-8 (fault
+// F138).
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 namespace assay::harness {
 
 inline const std::string kHostile =
-    "<img src=x onerror=alert(1)></script><script>alert(2)</script>\" ' & \x1b[31m \xff | `x` \n]]>";
+    "<img src=x onerror=alert(1)></script><script>alert(2)</script>\" ' & \x1b[31m \xff | `x` "
+    "\n]]>";
 
 inline Report hostile_report() {
   Report report;
@@ -35,8 +37,8 @@ inline Report hostile_report() {
   check.evidence = {kHostile, "evidence/../../etc/passwd", "javascript:alert(4)",
                     "evidence/smoke/line_1/log.txt"};
   scenario.checks = {check};
-  scenario.facts.push_back({.name = kHostile, .value = 1.5, .text = kHostile, .unit = kHostile,
-                            .note = kHostile});
+  scenario.facts.push_back(
+      {.name = kHostile, .value = 1.5, .text = kHostile, .unit = kHostile, .note = kHostile});
   scenario.advice.push_back({kHostile, kHostile, kHostile});
   scenario.curves.push_back({"loss", kHostile, "../../../etc/passwd", 3, kHostile});
   report.scenarios = {scenario};

@@ -1,9 +1,9 @@
 #include "harness/kill_plan.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <set>
 
 #include "base/error.h"
 

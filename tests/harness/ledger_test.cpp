@@ -43,7 +43,8 @@ TEST(CheckLedger, NamesASkippedSample) {
 TEST(CheckLedger, NamesARepeatedSampleWithBothSteps) {
   std::vector<IdsLine> lines = clean_ledger();
   lines[2].ids = {2, 3};
-  EXPECT_THAT(first_problem(lines), HasSubstr("sample 3 is used twice in epoch 0: at steps 1 and 3"));
+  EXPECT_THAT(first_problem(lines),
+              HasSubstr("sample 3 is used twice in epoch 0: at steps 1 and 3"));
 }
 
 TEST(CheckLedger, NamesAMissingAndADoubleStep) {
@@ -85,8 +86,7 @@ TEST(FirstLedgerDifference, NamesStepPlaceAndBothSamples) {
   std::vector<IdsLine> other = clean_ledger();
   EXPECT_EQ(first_ledger_difference(clean_ledger(), other), "");
   other[3].ids = {5, 0};
-  EXPECT_EQ(first_ledger_difference(clean_ledger(), other),
-            "step 4 place 1: sample 2 and 0");
+  EXPECT_EQ(first_ledger_difference(clean_ledger(), other), "step 4 place 1: sample 2 and 0");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// The acceptance's own writes are durable; on a disk these tests would wait for it many times. What is
-// tested is what is written, so temporary folders lie in memory where there is room.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
+// The acceptance's own writes are durable; on a disk these tests would wait for it many times. What
+// is tested is what is written, so temporary folders lie in memory where there is room.
 #include <cstdlib>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/files.h"
 

@@ -1,8 +1,8 @@
 #include "harness/metrics_watch.h"
 
-#include <gtest/gtest.h>
-
 #include <fstream>
+
+#include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "base/text.h"

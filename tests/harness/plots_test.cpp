@@ -1,7 +1,7 @@
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <limits>
 
 #include "harness/report/svg_plot.h"
 
@@ -26,8 +26,8 @@ TEST(DrawSvg, NamesTitleAxesAndEveryLine) {
   plot.lines = {{"digits", {{1, 10}, {2, 12}}}, {"text", {{1, 20}, {2, 22}}, true}};
   plot.marks = {{2, "resumed here"}};
   const std::string svg = draw_svg(plot);
-  for (const char* text : {"Step time", "step", "milliseconds", "digits", "text", "resumed here",
-                           "aria-label"}) {
+  for (const char* text :
+       {"Step time", "step", "milliseconds", "digits", "text", "resumed here", "aria-label"}) {
     EXPECT_THAT(svg, HasSubstr(text));
   }
   EXPECT_THAT(svg, HasSubstr("class=\"line s1 dash\""));

@@ -1,11 +1,11 @@
 #include "harness/report/report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
 #include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -21,8 +21,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Is every tag closed in order, every attribute quoted, every & an entity? Enough of XML for what we
-// write ourselves; returns what is wrong, empty if nothing.
+// Is every tag closed in order, every attribute quoted, every & an entity? Enough of XML for what
+// we write ourselves; returns what is wrong, empty if nothing.
 std::string markup_problem(std::string_view text, const std::vector<std::string>& void_tags) {
   std::vector<std::string> open;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -91,13 +91,13 @@ Report small_report() {
 
 TEST(ReportJson, HasTheKeysOfTheContract) {
   const auto json = nlohmann::json::parse(report_to_json(small_report()));
-  for (const char* key : {"schema_version", "platform", "verdict", "scenarios", "scorecard",
-                          "diagnosis"}) {
+  for (const char* key :
+       {"schema_version", "platform", "verdict", "scenarios", "scorecard", "diagnosis"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   const auto& check = json["scenarios"][0]["checks"][0];
-  for (const char* key : {"name", "verdict", "required", "measured", "threshold", "unit", "reason",
-                          "evidence"}) {
+  for (const char* key :
+       {"name", "verdict", "required", "measured", "threshold", "unit", "reason", "evidence"}) {
     EXPECT_TRUE(check.contains(key)) << key;
   }
   EXPECT_EQ(json["verdict"], "pass");
@@ -219,7 +219,9 @@ TEST(ReportMarkdown, SpeaksChinese) {
 TEST(VisibleText, ShowsWhatWouldBeHidden) {
   EXPECT_EQ(visible_text("a\x1b[0m\x07"), "a\\x1b[0m\\x07");
   EXPECT_EQ(visible_text("\xff\xc3\xa9"), "\\xff\xc3\xa9");
-  EXPECT_EQ(visible_text("a\xe2\x80\xae" "b"), "a\\xe2\\x80\\xaeb");  // right-to-left override
+  EXPECT_EQ(visible_text("a\xe2\x80\xae"
+                         "b"),
+            "a\\xe2\\x80\\xaeb");  // right-to-left override
   EXPECT_EQ(visible_text("two\nlines"), "two lines");
 }
 

@@ -1,9 +1,9 @@
 #include "harness/run_folder.h"
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -57,9 +57,9 @@ TEST(ModelDistance, IsNormWisePerTensor) {
   // b = (1, 2, 10): the gap of 1 over a norm of sqrt(105).
   EXPECT_NEAR(distance.greatest, 1.0 / 10.246950765959598, 1e-12);
   EXPECT_EQ(distance.greatest_name, "fc.weight");
-  EXPECT_EQ(model_distance(join_path(right, "checkpoint-5"), join_path(right, "checkpoint-5"))
-                .greatest,
-            0);
+  EXPECT_EQ(
+      model_distance(join_path(right, "checkpoint-5"), join_path(right, "checkpoint-5")).greatest,
+      0);
 }
 
 TEST(DropWeights, LeavesWhatIsNoCheckpoint) {

@@ -74,7 +74,8 @@ TEST(MakeScorecard, SaysWhyALineHasNoValue) {
 }
 
 TEST(MakeScorecard, InventsNoUtilisationForAGpu) {
-  const ScoreLine line = line_of(make_scorecard(measured(), {80000000000, true}), "mean_utilisation");
+  const ScoreLine line =
+      line_of(make_scorecard(measured(), {80000000000, true}), "mean_utilisation");
   EXPECT_FALSE(line.value.has_value());
   EXPECT_THAT(line.note, HasSubstr("not sampled"));
 }

@@ -1,10 +1,10 @@
 #include "harness/statistics.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <random>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "base/error.h"
 
@@ -15,9 +15,7 @@ TEST(Median, OfEvenCountIsTheMiddleOfTheTwo) {
   EXPECT_DOUBLE_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
 }
 
-TEST(Median, RefusesAnEmptySample) {
-  EXPECT_THROW(median(std::vector<double>{}), InternalError);
-}
+TEST(Median, RefusesAnEmptySample) { EXPECT_THROW(median(std::vector<double>{}), InternalError); }
 
 TEST(MedianAbsoluteDeviation, IgnoresOneWildValue) {
   EXPECT_DOUBLE_EQ(median_absolute_deviation(std::vector<double>{1, 2, 3, 4, 1000}), 1);

@@ -77,9 +77,16 @@ TEST(Combine, MeasuresHowFarRunsLieApart) {
 }
 
 DiagnosisInput input_of(const RunTiming& run) {
-  return {.workload = "digits", .run = run, .cpu_utilisation = 0.9, .other_programs = 0.02, .is_gpu_present = false,
-          .other_limit = 0.05, .data_wait_limit = 1.0, .save_limit = 0.5,
-          .utilisation_limit = 0.3, .other_programs_limit = 0.1};
+  return {.workload = "digits",
+          .run = run,
+          .cpu_utilisation = 0.9,
+          .other_programs = 0.02,
+          .is_gpu_present = false,
+          .other_limit = 0.05,
+          .data_wait_limit = 1.0,
+          .save_limit = 0.5,
+          .utilisation_limit = 0.3,
+          .other_programs_limit = 0.1};
 }
 
 TEST(Diagnose, SaysNothingToFixForAComputeBoundRun) {

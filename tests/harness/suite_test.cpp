@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -86,11 +85,10 @@ TEST(Scenarios, EveryCheckAndScenarioHasItsTextsInBothLanguages) {
 }
 
 TEST(Scenarios, AreThoseOfTheContractInItsOrder) {
-  EXPECT_THAT(scenario_keys(),
-              ::testing::ElementsAre("environment", "storage", "smoke", "timing", "data",
-                                     "transfer", "scale", "resume", "faults", "distributed",
-                                     "precision", "memory", "equivalence", "loss_curve", "soak",
-                                     "selftest"));
+  EXPECT_THAT(scenario_keys(), ::testing::ElementsAre(
+                                   "environment", "storage", "smoke", "timing", "data", "transfer",
+                                   "scale", "resume", "faults", "distributed", "precision",
+                                   "memory", "equivalence", "loss_curve", "soak", "selftest"));
 }
 
 TEST(ParseSuite, SuggestsTheNearestSpellingOfACheck) {

@@ -1,16 +1,16 @@
 // Trials with /bin/sh as the program: ends, kills, limits, and that nothing is left behind.
 #include "harness/trial.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"

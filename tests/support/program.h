@@ -9,8 +9,8 @@
 namespace assay::support {
 
 struct ProgramEnd {
-  int code = 0;              // exit code, or 128 + signal if a signal ended it
-  std::string output;        // stdout and stderr together
+  int code = 0;        // exit code, or 128 + signal if a signal ended it
+  std::string output;  // stdout and stderr together
 };
 
 struct ProgramRequest {

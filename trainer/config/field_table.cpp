@@ -181,12 +181,13 @@ void add_data_fields(std::vector<Field>& table) {
        .help = "Batches that each loader thread keeps ready",
        .example = "4",
        .limits = {.low = 1, .high = 1024}}));
-  table.push_back(row<&R::data, &D::pin_memory>(
-      {.key = "data.pin_memory",
-       .names = {"pin_memory", "dataloader_pin_memory"},
-       .group = kData,
-       .help = "Batches in page-locked memory, so that copies to a GPU need not block; CPU runs have none",
-       .example = "false"}));
+  table.push_back(
+      row<&R::data, &D::pin_memory>({.key = "data.pin_memory",
+                                     .names = {"pin_memory", "dataloader_pin_memory"},
+                                     .group = kData,
+                                     .help = "Batches in page-locked memory, so that copies to a "
+                                             "GPU need not block; CPU runs have none",
+                                     .example = "false"}));
 }
 
 std::vector<Field> make_table() {

@@ -51,14 +51,14 @@ struct Names {
   const char* source;
   const char* rank;
   const char* world_size;
-  const char* local_rank;            // nullptr: one process a host
-  const char* local_world_size;      // nullptr: unknown
+  const char* local_rank;        // nullptr: one process a host
+  const char* local_world_size;  // nullptr: unknown
 };
 
 void check_below(const char* name, int64_t value, const char* limit_name, int64_t limit) {
   if (value < limit) return;
-  throw LaunchError(cat("environment variable ", name, " is ", quoted(cat(value)), ", must be below ",
-                        limit_name, ", which is ", limit,
+  throw LaunchError(cat("environment variable ", name, " is ", quoted(cat(value)),
+                        ", must be below ", limit_name, ", which is ", limit,
                         ". Fix: give each process its own rank from 0 on"));
 }
 
@@ -70,8 +70,9 @@ RankEnv read_place(const Variables& variables, const Names& names) {
   if (rank.has_value() != world_size.has_value()) {
     const char* present = rank ? names.rank : names.world_size;
     const char* absent = rank ? names.world_size : names.rank;
-    throw LaunchError(cat("environment variable ", present, " is ", quoted(variables.text(present)), " but ",
-                          absent, " is not set. Fix: set both, or neither for a single process"));
+    throw LaunchError(cat("environment variable ", present, " is ", quoted(variables.text(present)),
+                          " but ", absent,
+                          " is not set. Fix: set both, or neither for a single process"));
   }
   env.rank = *rank;
   env.world_size = *world_size;
@@ -99,7 +100,8 @@ bool is_slurm_step(const Variables& variables) {
 RankEnv find_place(const Variables& variables) {
   if (variables.has("RANK") || variables.has("WORLD_SIZE") || variables.has("LOCAL_RANK")) {
     if (!variables.has("RANK") && !variables.has("WORLD_SIZE")) {
-      throw LaunchError(cat("environment variable LOCAL_RANK is ", quoted(variables.text("LOCAL_RANK")),
+      throw LaunchError(cat("environment variable LOCAL_RANK is ",
+                            quoted(variables.text("LOCAL_RANK")),
                             " but RANK and WORLD_SIZE are not set. Fix: set all three, or none"));
     }
     const bool is_torchrun = variables.has("LOCAL_RANK");
@@ -115,7 +117,8 @@ RankEnv find_place(const Variables& variables) {
                       {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
   }
   if (is_slurm_step(variables)) {
-    return read_place(variables, {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr});
+    return read_place(variables,
+                      {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr});
   }
   return RankEnv{};
 }

@@ -14,10 +14,10 @@ struct RankEnv {
   int64_t local_rank = 0;
   int64_t local_world_size = 1;
   std::string master_addr = "127.0.0.1";
-  int64_t master_port = 0;           // 0: none given
-  int64_t restart_count = 0;         // TORCHELASTIC_RESTART_COUNT
-  bool has_agent_store = false;      // torchrun's agent owns the store at master_port
-  std::string error_file;            // TORCHELASTIC_ERROR_FILE, empty: none
+  int64_t master_port = 0;                // 0: none given
+  int64_t restart_count = 0;              // TORCHELASTIC_RESTART_COUNT
+  bool has_agent_store = false;           // torchrun's agent owns the store at master_port
+  std::string error_file;                 // TORCHELASTIC_ERROR_FILE, empty: none
   std::string source = "single process";  // torchrun | PyTorchJob | Open MPI | MPICH | Slurm
 };
 

@@ -81,7 +81,8 @@ std::vector<std::string> later_checkpoints(const std::string& run_dir, int64_t s
       return file_name(candidate.path) == name;
     });
     // A folder that is no checkpoint of this format is not ours to move.
-    const bool is_damaged = entry == committed.end() && holds_only_our_files(join_path(run_dir, name));
+    const bool is_damaged =
+        entry == committed.end() && holds_only_our_files(join_path(run_dir, name));
     if (is_damaged || (entry != committed.end() && entry->step > step)) later.push_back(name);
   }
   // Newest first, so that a kill in between leaves the newest remaining one as the latest.
@@ -154,8 +155,9 @@ bool holds_run(const std::string& run_dir) {
 config::RunConfig read_config(const std::string& run_dir) {
   const std::string path = join_path(run_dir, kConfigFile);
   if (!path_exists(path)) {
-    throw CheckpointError(cat(run_dir, " holds parts of a run but no ", kConfigFile,
-                              ". Fix: use another --output_dir, or --resume_from_checkpoint with a checkpoint"));
+    throw CheckpointError(
+        cat(run_dir, " holds parts of a run but no ", kConfigFile,
+            ". Fix: use another --output_dir, or --resume_from_checkpoint with a checkpoint"));
   }
   try {
     return config::config_from_json(read_file(path), path);
@@ -212,11 +214,12 @@ void remove_run(const std::string& run_dir) {
   }
 }
 
-std::string put_aside_later(const std::string& run_dir, int64_t step, const std::string& keep_name) {
+std::string put_aside_later(const std::string& run_dir, int64_t step,
+                            const std::string& keep_name) {
   const std::vector<std::string> later = later_checkpoints(run_dir, step, keep_name);
   const std::vector<LogCut> cuts = cut_logs(run_dir, step);
-  const bool has_later_lines =
-      std::any_of(cuts.begin(), cuts.end(), [](const LogCut& cut) { return !cut.parts.later.empty(); });
+  const bool has_later_lines = std::any_of(
+      cuts.begin(), cuts.end(), [](const LogCut& cut) { return !cut.parts.later.empty(); });
   if (later.empty() && !has_later_lines) return "";
   const std::string name = next_abandoned_name(run_dir);
   const std::string aside = join_path(run_dir, name);
@@ -256,17 +259,21 @@ std::string check_kept_lines(const std::string& run_dir, int64_t step) {
     ++number;
     if (line.empty() || expected > step) continue;
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    const bool is_record = json.is_object() && json.contains("step") && json["step"].is_number_integer();
+    const bool is_record =
+        json.is_object() && json.contains("step") && json["step"].is_number_integer();
     if (!is_record) {
-      throw CheckpointError(cat(path, " line ", number, " is not a record of a step, and step ", expected,
-                                " has not come yet. Fix: restore the file, or resume with --output_dir in another folder"));
+      throw CheckpointError(cat(path, " line ", number, " is not a record of a step, and step ",
+                                expected,
+                                " has not come yet. Fix: restore the file, or resume with "
+                                "--output_dir in another folder"));
     }
     if (json.contains("event") || json["step"].get<int64_t>() < expected) continue;
     if (json["step"].get<int64_t>() > expected) break;
     ++expected;
   }
   if (expected > step) return "";
-  return cat(path, " lacks step ", expected, " of the ", step, " before the checkpoint: its line is lost");
+  return cat(path, " lacks step ", expected, " of the ", step,
+             " before the checkpoint: its line is lost");
 }
 
 void continue_elsewhere(const std::string& from, const checkpoints::Checkpoint& checkpoint,
@@ -300,8 +307,8 @@ void remove_stale_files(const std::string& run_dir) {
     if (name.front() != '.' || mark == std::string::npos) continue;
     const std::string_view suffix = std::string_view(name).substr(mark + kMark.size());
     const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-    const bool is_ours = is_run_file(std::string_view(name).substr(1, mark - 1)) && suffix.size() == 8 &&
-                         std::all_of(suffix.begin(), suffix.end(), is_hex);
+    const bool is_ours = is_run_file(std::string_view(name).substr(1, mark - 1)) &&
+                         suffix.size() == 8 && std::all_of(suffix.begin(), suffix.end(), is_hex);
     if (is_ours && is_regular_file(join_path(run_dir, name))) remove_file(join_path(run_dir, name));
   }
 }

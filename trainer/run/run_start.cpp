@@ -28,15 +28,17 @@ bool is_same_path(const std::string& left, const std::string& right) {
 
 bool lies_below(const std::string& path, const std::string& folder) {
   std::error_code error;
-  const auto relative = std::filesystem::proximate(std::filesystem::weakly_canonical(path, error),
-                                                   std::filesystem::weakly_canonical(folder, error), error);
+  const auto relative =
+      std::filesystem::proximate(std::filesystem::weakly_canonical(path, error),
+                                 std::filesystem::weakly_canonical(folder, error), error);
   return !error && !relative.empty() && *relative.begin() != "..";
 }
 
 std::string differences_text(const std::vector<config::FieldDifference>& differences) {
   std::vector<std::string> lines;
   for (const config::FieldDifference& difference : differences) {
-    lines.push_back(cat(difference.key, ": ", difference.before, " there, ", difference.after, " now"));
+    lines.push_back(
+        cat(difference.key, ": ", difference.before, " there, ", difference.after, " now"));
   }
   return join(lines, "; ");
 }
@@ -55,8 +57,9 @@ config::RunConfig own_config(const std::string& run_dir) {
   try {
     return read_config(run_dir);
   } catch (const CheckpointError& error) {
-    throw ConfigError(cat("--output_dir ", quoted(run_dir), " holds a config.json that is not one of a run: ",
-                          error.what(), ". Fix: choose another folder"));
+    throw ConfigError(cat("--output_dir ", quoted(run_dir),
+                          " holds a config.json that is not one of a run: ", error.what(),
+                          ". Fix: choose another folder"));
   }
 }
 
@@ -71,9 +74,10 @@ RunStart meet_existing_run(const config::RunConfig& wanted) {
     return start;
   }
   if (!path_exists(join_path(run_dir, kConfigFile))) {
-    throw ConfigError(cat("--output_dir ", quoted(run_dir),
-                          " holds checkpoints or logs of a run but no config.json. Fix: choose another folder, "
-                          "or --overwrite_output_dir to replace that run"));
+    throw ConfigError(
+        cat("--output_dir ", quoted(run_dir),
+            " holds checkpoints or logs of a run but no config.json. Fix: choose another folder, "
+            "or --overwrite_output_dir to replace that run"));
   }
   std::string holder;
   if (FolderLock::is_held(join_path(run_dir, checkpoints::kLockFile), &holder)) {
@@ -83,20 +87,23 @@ RunStart meet_existing_run(const config::RunConfig& wanted) {
   const config::RunConfig stored = own_config(run_dir);
   const auto differences = binding_differences(stored, wanted);
   if (!differences.empty()) {
-    throw ConfigError(cat("--output_dir ", quoted(run_dir), " holds a run of another configuration (",
-                          differences_text(differences),
-                          "). Fix: choose another folder, --resume_from_checkpoint auto to go on with "
-                          "that run, or --overwrite_output_dir to replace it"));
+    throw ConfigError(
+        cat("--output_dir ", quoted(run_dir), " holds a run of another configuration (",
+            differences_text(differences),
+            "). Fix: choose another folder, --resume_from_checkpoint auto to go on with "
+            "that run, or --overwrite_output_dir to replace it"));
   }
   const auto result = read_result(run_dir);
   if (result && result->status == "completed") {
     start.kind = StartKind::kComplete;
-    start.notes.push_back(cat("already complete: step ", result->final_step, " reached (", run_dir, ")"));
+    start.notes.push_back(
+        cat("already complete: step ", result->final_step, " reached (", run_dir, ")"));
     return start;
   }
-  throw ConfigError(cat("--output_dir ", quoted(run_dir), " holds an incomplete run of this configuration",
-                        result ? cat(" (step ", result->final_step, ", ", result->stop_reason, ")") : "",
-                        ". Fix: --resume_from_checkpoint auto to go on, or --overwrite_output_dir to start anew"));
+  throw ConfigError(cat(
+      "--output_dir ", quoted(run_dir), " holds an incomplete run of this configuration",
+      result ? cat(" (step ", result->final_step, ", ", result->stop_reason, ")") : "",
+      ". Fix: --resume_from_checkpoint auto to go on, or --overwrite_output_dir to start anew"));
 }
 
 RunStart decide_fresh(const config::RunConfig& wanted) {
@@ -120,8 +127,8 @@ void refuse_changes(const config::RunConfig& stored, const config::RunConfig& wa
   const std::vector<std::string> allowed = config::allowed_changes(wanted);
   auto differences = binding_differences(stored, wanted);
   std::erase_if(differences, [&](const config::FieldDifference& difference) {
-    return difference.role != config::FieldRole::kIdentity || difference.key == "schedule.total_steps" ||
-           is_given(allowed, difference.key);
+    return difference.role != config::FieldRole::kIdentity ||
+           difference.key == "schedule.total_steps" || is_given(allowed, difference.key);
   });
   if (differences.empty()) return;
   std::vector<std::string> keys;
@@ -142,8 +149,8 @@ int64_t resumed_horizon(const config::RunConfig& wanted, bool is_horizon_given,
   const bool is_at_end = trainer.updates >= stored;
   const std::vector<std::string> allowed = config::allowed_changes(wanted);
   if (is_at_end || is_given(allowed, "schedule.total_steps")) return *wanted.schedule.total_steps;
-  throw ConfigError(cat("schedule.total_steps is ", stored, " in this run (update ", trainer.updates,
-                        "), ", *wanted.schedule.total_steps,
+  throw ConfigError(cat("schedule.total_steps is ", stored, " in this run (update ",
+                        trainer.updates, "), ", *wanted.schedule.total_steps,
                         " now. Fix: leave it out, or --allow_config_change schedule.total_steps"));
 }
 
@@ -167,10 +174,12 @@ RunStart begin_anew(std::span<const std::string> words, const std::string& run_d
 void refuse_foreign_runs(const RunStart& start) {
   for (const auto& entry : checkpoints::list_checkpoints(start.source_run_dir)) {
     const std::string manifest = join_path(entry.path, checkpoints::kManifestFile);
-    const std::string run_id = checkpoints::manifest_from_json(read_file(manifest), manifest).run_id;
+    const std::string run_id =
+        checkpoints::manifest_from_json(read_file(manifest), manifest).run_id;
     if (run_id == start.checkpoint->manifest.run_id) continue;
     throw ConfigError(cat(quoted(start.source_run_dir), " holds checkpoints of several runs (",
-                          file_name(entry.path), " is of another than ", file_name(start.checkpoint->path),
+                          file_name(entry.path), " is of another than ",
+                          file_name(start.checkpoint->path),
                           "). Fix: --output_dir with a folder for the resumed run"));
   }
 }
@@ -186,8 +195,9 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
   const checkpoints::ResumeChoice choice = checkpoints::choose_resume(request, run_dir);
   for (const std::string& skipped : choice.skipped) start.notes.push_back(cat("skipped ", skipped));
   if (!choice.path) {
-    throw CheckpointError(cat("--resume_from_checkpoint ", request, ": no valid checkpoint in ",
-                              quoted(run_dir), ", which holds a run. Fix: restore a checkpoint, or start in another folder"));
+    throw CheckpointError(
+        cat("--resume_from_checkpoint ", request, ": no valid checkpoint in ", quoted(run_dir),
+            ", which holds a run. Fix: restore a checkpoint, or start in another folder"));
   }
   start.checkpoint = checkpoints::open_checkpoint(*choice.path);
   start.source_run_dir = parent_path(start.checkpoint->path);
@@ -201,10 +211,10 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
     throw ConfigError(cat("num_train_epochs is given, but this run's target is max_steps ",
                           *resumed.config.max_steps, ". Fix: --max_steps N"));
   }
-  start.schedule_total_steps =
-      resumed_horizon(resumed.config, is_given(resumed.given, "schedule.total_steps"),
-                      start.checkpoint->trainer);
-  if (start.schedule_total_steps > 0) resumed.config.schedule.total_steps = start.schedule_total_steps;
+  start.schedule_total_steps = resumed_horizon(
+      resumed.config, is_given(resumed.given, "schedule.total_steps"), start.checkpoint->trainer);
+  if (start.schedule_total_steps > 0)
+    resumed.config.schedule.total_steps = start.schedule_total_steps;
   start.is_same_folder = !is_given(resumed.given, "output_dir") ||
                          is_same_path(resumed.config.output_dir, start.source_run_dir);
   if (start.is_same_folder) resumed.config.output_dir = start.source_run_dir;
@@ -217,9 +227,11 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
                           ", which this run resumes from. Fix: choose another --output_dir"));
   }
   if (!start.is_same_folder && holds_run(target) && !start.config.overwrite_output_dir) {
-    throw ConfigError(cat("--output_dir ", quoted(start.config.output_dir),
-                          " holds another run. Fix: choose an empty folder for the resumed run, or resume "
-                          "with --resume_from_checkpoint auto --output_dir ", start.config.output_dir));
+    throw ConfigError(
+        cat("--output_dir ", quoted(start.config.output_dir),
+            " holds another run. Fix: choose an empty folder for the resumed run, or resume "
+            "with --resume_from_checkpoint auto --output_dir ",
+            start.config.output_dir));
   }
   start.notes.push_back(cat("resuming from ", start.checkpoint->path, " (step ",
                             start.checkpoint->trainer.step, ")"));
@@ -232,8 +244,9 @@ RunStart decide_start(std::span<const std::string> words, bool is_restart) {
   config::ParsedArguments first = config::peek_train_arguments(words);
   if (is_restart && !is_given(first.given, "resume_from_checkpoint")) {
     if (first.config.output_dir.empty()) {
-      throw ConfigError("an elastic agent restarted this run (TORCHELASTIC_RESTART_COUNT > 0), but without "
-                        "--output_dir each start has a folder of its own. Fix: add --output_dir DIR");
+      throw ConfigError(
+          "an elastic agent restarted this run (TORCHELASTIC_RESTART_COUNT > 0), but without "
+          "--output_dir each start has a folder of its own. Fix: add --output_dir DIR");
     }
     first.config.resume_from_checkpoint = "auto";
   }

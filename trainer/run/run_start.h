@@ -17,13 +17,13 @@ enum class StartKind { kFresh, kResume, kComplete };
 
 struct RunStart {
   StartKind kind = StartKind::kFresh;
-  config::RunConfig config;                              // output_dir is set
-  std::optional<checkpoints::Checkpoint> checkpoint;     // kResume: open and verified
-  std::string source_run_dir;                            // kResume: the run that holds it
-  bool is_same_folder = true;                            // kResume: output_dir is that run
-  bool is_default_folder = false;                        // kFresh: nobody named output_dir
-  int64_t schedule_total_steps = 0;                      // kResume: the horizon; 0: none
-  std::vector<std::string> notes;                        // for the log: what was chosen and skipped
+  config::RunConfig config;                           // output_dir is set
+  std::optional<checkpoints::Checkpoint> checkpoint;  // kResume: open and verified
+  std::string source_run_dir;                         // kResume: the run that holds it
+  bool is_same_folder = true;                         // kResume: output_dir is that run
+  bool is_default_folder = false;                     // kFresh: nobody named output_dir
+  int64_t schedule_total_steps = 0;                   // kResume: the horizon; 0: none
+  std::vector<std::string> notes;                     // for the log: what was chosen and skipped
 };
 
 // `words`: those after "train". `is_restart`: an elastic agent starts this program again, so that

@@ -1,10 +1,10 @@
 #include "trainer/run/stop_signal.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <csignal>
 #include <string_view>
+
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -42,10 +42,14 @@ int requested_stop_signal() { return stop_signal.load(std::memory_order_relaxed)
 
 std::string signal_name(int signal_number) {
   switch (signal_number) {
-    case SIGTERM: return "SIGTERM";
-    case SIGINT: return "SIGINT";
-    case SIGUSR1: return "SIGUSR1";
-    default: return cat("signal ", signal_number);
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGINT:
+      return "SIGINT";
+    case SIGUSR1:
+      return "SIGUSR1";
+    default:
+      return cat("signal ", signal_number);
   }
 }
 

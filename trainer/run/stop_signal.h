@@ -1,4 +1,5 @@
-// SIGTERM, SIGINT and SIGUSR1 as a request to stop after the current step; a second one ends at once.
+// SIGTERM, SIGINT and SIGUSR1 as a request to stop after the current step; a second one ends at
+// once.
 #pragma once
 
 #include <string>

@@ -7,7 +7,8 @@
 namespace assay::step {
 
 // RAII. Nested guards restore the outer setting; the weight-cast cache is cleared at the outermost
-// exit, so that no stale cast outlives an optimizer step. Thread-compatible: acts on its own thread.
+// exit, so that no stale cast outlives an optimizer step. Thread-compatible: acts on its own
+// thread.
 class AutocastGuard {
  public:
   // `dtype` float32 or float64: does nothing.

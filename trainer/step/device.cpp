@@ -4,11 +4,10 @@
 #include <cstring>
 #include <vector>
 
-#include <torch/torch.h>
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/torch.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -139,7 +138,8 @@ void reset_peak_memory(const c10::Device& device) {
 }
 
 void synchronize(const c10::Device& device) {
-  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+  if (device.is_cuda())
+    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
 }  // namespace assay::step

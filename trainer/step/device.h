@@ -36,6 +36,6 @@ struct DeviceMemory {
 };
 DeviceMemory device_memory(const c10::Device& device);  // zeros on the CPU
 void reset_peak_memory(const c10::Device& device);
-void synchronize(const c10::Device& device);            // no-op on the CPU
+void synchronize(const c10::Device& device);  // no-op on the CPU
 
 }  // namespace assay::step

@@ -3,9 +3,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include <torch/torch.h>
-
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/torch.h>
 
 namespace assay::step {
 namespace {
@@ -41,7 +40,8 @@ DeviceBatch BatchMover::move(const data::Batch& batch) const {
       borrow(batch.features(), feature_shape, is_image ? torch::kUInt8 : torch::kInt64);
   const at::Tensor host_targets =
       borrow(batch.targets(),
-             is_image ? std::vector<int64_t>{count} : std::vector<int64_t>{count, spec_.targets_per_sample},
+             is_image ? std::vector<int64_t>{count}
+                      : std::vector<int64_t>{count, spec_.targets_per_sample},
              torch::kInt64);
   DeviceBatch moved;
   moved.features = host_features.to(device_, /*non_blocking=*/true);

@@ -12,8 +12,8 @@
 namespace assay::step {
 
 struct DeviceBatch {
-  at::Tensor features;   // images: [B, C, H, W] of the run's float type; tokens: [B, T] int64
-  at::Tensor targets;    // [B] or [B, T] int64
+  at::Tensor features;  // images: [B, C, H, W] of the run's float type; tokens: [B, T] int64
+  at::Tensor targets;   // [B] or [B, T] int64
 };
 
 // The batch's slot must stay alive until the device has done the copies (pinned memory, CUDA); on
@@ -27,8 +27,8 @@ class BatchMover {
   data::SampleSpec spec_;
   c10::Device device_;
   c10::ScalarType float_type_;
-  at::Tensor mean_;      // [C, 1, 1], in units of 1/255
-  at::Tensor scale_;     // 1 / stddev
+  at::Tensor mean_;   // [C, 1, 1], in units of 1/255
+  at::Tensor scale_;  // 1 / stddev
 };
 
 // Keeps the newest batch's slot until the device has copied it out, and frees the one before. So at
@@ -39,7 +39,7 @@ class SlotKeeper {
   explicit SlotKeeper(const c10::Device& device);
   // Call after the batch's copies are enqueued. Waits for the copies of the batch before it.
   void keep(data::Batch batch);
-  void release();                    // waits for the copies of the newest one
+  void release();  // waits for the copies of the newest one
 
  private:
   c10::Device device_;

@@ -15,7 +15,8 @@ namespace {
 // Switches a module to evaluation and back to what it was.
 class EvalMode {
  public:
-  explicit EvalMode(torch::nn::Module& module) : module_(module), was_training_(module.is_training()) {
+  explicit EvalMode(torch::nn::Module& module)
+      : module_(module), was_training_(module.is_training()) {
     module_.eval();
   }
   ~EvalMode() { module_.train(was_training_); }
@@ -34,12 +35,12 @@ metrics::EvalRecord evaluate(const TrainState& state, const data::Dataset& eval,
   const double start = monotonic_seconds();
   const EvalMode eval_mode(*state.model.module);
   const torch::NoGradGuard no_grad;
-  const data::Sampler sampler({.dataset_size = eval.size(),
-                               .micro_batch_size = config.batch_size,
-                               .shuffle = false});
+  const data::Sampler sampler(
+      {.dataset_size = eval.size(), .micro_batch_size = config.batch_size, .shuffle = false});
   data::DataLoader loader(eval, sampler, {.num_workers = 0});
   const BatchMover mover(eval.spec(), device, weight_type(config));
-  at::Tensor loss_sum = torch::zeros({}, torch::TensorOptions().dtype(torch::kFloat64).device(device));
+  at::Tensor loss_sum =
+      torch::zeros({}, torch::TensorOptions().dtype(torch::kFloat64).device(device));
   at::Tensor correct = torch::zeros({}, torch::TensorOptions().dtype(torch::kInt64).device(device));
   metrics::EvalRecord record;
   loader.start({});
@@ -50,7 +51,8 @@ metrics::EvalRecord evaluate(const TrainState& state, const data::Dataset& eval,
     const at::Tensor logits = state.model.forward(moved.features);
     const at::Tensor flat = logits.reshape({-1, logits.size(-1)});
     const at::Tensor targets = moved.targets.reshape({-1});
-    loss_sum += models::cross_entropy_sum(flat, targets, /*label_smoothing=*/0.0).to(torch::kFloat64);
+    loss_sum +=
+        models::cross_entropy_sum(flat, targets, /*label_smoothing=*/0.0).to(torch::kFloat64);
     correct += models::correct_count(flat, targets);
     record.samples += static_cast<int64_t>(batch.ids.size());
     record.targets += batch.valid_targets;

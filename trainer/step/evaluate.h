@@ -9,7 +9,8 @@
 namespace assay::step {
 
 // Dropout off, no gradients, same precision as training; draws no random numbers and changes
-// nothing in the state. The record's epoch is the caller's to fill in. Synchronises at the end. `eval` must not be empty.
+// nothing in the state. The record's epoch is the caller's to fill in. Synchronises at the end.
+// `eval` must not be empty.
 metrics::EvalRecord evaluate(const TrainState& state, const data::Dataset& eval,
                              const config::RunConfig& config, const c10::Device& device);
 

@@ -28,10 +28,10 @@ double learning_rate_at(const LrSchedule& schedule, int64_t updates) {
   }
   const int64_t decay_steps = std::max<int64_t>(1, schedule.total_steps - shape.warmup_steps);
   const double progress = std::clamp(
-      static_cast<double>(updates - shape.warmup_steps) / static_cast<double>(decay_steps), 0.0, 1.0);
-  const double fraction = shape.type == "linear"
-                              ? 1.0 - progress
-                              : 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+      static_cast<double>(updates - shape.warmup_steps) / static_cast<double>(decay_steps), 0.0,
+      1.0);
+  const double fraction =
+      shape.type == "linear" ? 1.0 - progress : 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
   return peak * (shape.min_lr_ratio + (1.0 - shape.min_lr_ratio) * fraction);
 }
 

@@ -10,8 +10,8 @@ namespace assay::step {
 
 struct LrSchedule {
   config::ScheduleConfig shape;
-  double learning_rate = 0;          // peak
-  int64_t total_steps = 0;           // horizon, fixed at the run's first start; 0: none
+  double learning_rate = 0;  // peak
+  int64_t total_steps = 0;   // horizon, fixed at the run's first start; 0: none
 };
 
 // Rate for the update after `updates` applied ones (0 for the first). Warm-up rises linearly from 0

@@ -79,7 +79,8 @@ class FusedAdam final : public Optimizer {
 
   std::vector<NamedTensor> state() const override {
     std::vector<NamedTensor> state;
-    for (size_t g = 0; g < groups_.size(); ++g) append_state(state, "exp_avg", groups_[g], moments_[g]);
+    for (size_t g = 0; g < groups_.size(); ++g)
+      append_state(state, "exp_avg", groups_[g], moments_[g]);
     for (size_t g = 0; g < groups_.size(); ++g) {
       append_state(state, "exp_avg_sq", groups_[g], squares_[g]);
     }
@@ -89,8 +90,8 @@ class FusedAdam final : public Optimizer {
 
  private:
   using Tensors = std::vector<at::Tensor>;
-  static void call_adamw(const ParameterGroup& group, const Tensors& moments, const Tensors& squares,
-                         const Tensors& steps, double learning_rate,
+  static void call_adamw(const ParameterGroup& group, const Tensors& moments,
+                         const Tensors& squares, const Tensors& steps, double learning_rate,
                          const config::OptimizerConfig& config, const at::Tensor& found) {
     at::_fused_adamw_(group.parameters, group.gradients(), moments, squares, {}, steps,
                       learning_rate, config.adam_beta1, config.adam_beta2, group.weight_decay,
@@ -99,8 +100,9 @@ class FusedAdam final : public Optimizer {
   static void call_adam(const ParameterGroup& group, const Tensors& moments, const Tensors& squares,
                         const Tensors& steps, double learning_rate,
                         const config::OptimizerConfig& config, const at::Tensor& found) {
-    at::_fused_adam_(group.parameters, group.gradients(), moments, squares, {}, steps, learning_rate,
-                     config.adam_beta1, config.adam_beta2, group.weight_decay, config.adam_epsilon,
+    at::_fused_adam_(group.parameters, group.gradients(), moments, squares, {}, steps,
+                     learning_rate, config.adam_beta1, config.adam_beta2, group.weight_decay,
+                     config.adam_epsilon,
                      /*amsgrad=*/false, /*maximize=*/false, {}, found);
   }
 
@@ -145,12 +147,12 @@ class Sgd final : public Optimizer {
       // b <- momentum * b + g; PyTorch's first step sets b = g, which a zero buffer gives too.
       const auto momenta =
           at::_foreach_add(at::_foreach_mul(momenta_[g], config_.momentum), direction);
-      direction = config_.nesterov ? at::_foreach_add(direction, momenta, config_.momentum)
-                                   : momenta;
+      direction =
+          config_.nesterov ? at::_foreach_add(direction, momenta, config_.momentum) : momenta;
       keep_unless(momenta_[g], momenta, is_bad);
     }
-    keep_unless(group.parameters,
-                at::_foreach_add(group.parameters, direction, -learning_rate), is_bad);
+    keep_unless(group.parameters, at::_foreach_add(group.parameters, direction, -learning_rate),
+                is_bad);
   }
 
   static void keep_unless(const std::vector<at::Tensor>& current,
@@ -179,7 +181,8 @@ std::unique_ptr<Optimizer> make_optimizer(const config::OptimizerConfig& config,
 
 void allocate_gradients(const std::vector<NamedTensor>& parameters) {
   for (const NamedTensor& entry : parameters) {
-    entry.tensor.mutable_grad() = torch::zeros_like(entry.tensor, at::MemoryFormat::Preserve).detach();
+    entry.tensor.mutable_grad() =
+        torch::zeros_like(entry.tensor, at::MemoryFormat::Preserve).detach();
   }
 }
 

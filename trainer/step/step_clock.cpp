@@ -11,14 +11,22 @@ namespace {
 
 double& phase_slot(metrics::PhaseTimes& phases, Phase phase) {
   switch (phase) {
-    case Phase::kDataWait: return phases.data_wait_ms;
-    case Phase::kH2d: return phases.h2d_ms;
-    case Phase::kForward: return phases.forward_ms;
-    case Phase::kBackward: return phases.backward_ms;
-    case Phase::kComm: return phases.comm_ms;
-    case Phase::kOptimizer: return phases.optimizer_ms;
-    case Phase::kCheckpoint: return phases.checkpoint_ms;
-    case Phase::kOther: break;
+    case Phase::kDataWait:
+      return phases.data_wait_ms;
+    case Phase::kH2d:
+      return phases.h2d_ms;
+    case Phase::kForward:
+      return phases.forward_ms;
+    case Phase::kBackward:
+      return phases.backward_ms;
+    case Phase::kComm:
+      return phases.comm_ms;
+    case Phase::kOptimizer:
+      return phases.optimizer_ms;
+    case Phase::kCheckpoint:
+      return phases.checkpoint_ms;
+    case Phase::kOther:
+      break;
   }
   return phases.other_ms;
 }
@@ -59,9 +67,9 @@ StepTimes read_times(StepMarks& marks) {
   auto& list = marks.marks;
   if (!list.empty() && list.back().event) list.back().event->synchronize();
   for (size_t i = 1; i < list.size(); ++i) {
-    const double interval_ms =
-        list[i].event ? list[i - 1].event->elapsedTime(*list[i].event)
-                      : (list[i].host_seconds - list[i - 1].host_seconds) * 1e3;
+    const double interval_ms = list[i].event
+                                   ? list[i - 1].event->elapsedTime(*list[i].event)
+                                   : (list[i].host_seconds - list[i - 1].host_seconds) * 1e3;
     phase_slot(times.phases, list[i].phase) += interval_ms;
     times.time_ms += interval_ms;
   }

@@ -20,7 +20,7 @@ enum class Phase { kDataWait, kH2d, kForward, kBackward, kComm, kOptimizer, kChe
 class StepMarks {
  public:
   struct Mark {
-    Phase phase;                     // of the interval that ends here
+    Phase phase;  // of the interval that ends here
     double host_seconds = 0;
     std::unique_ptr<c10::Event> event;
   };

@@ -16,24 +16,37 @@ namespace {
 
 std::string dtype_name(c10::ScalarType type) {
   switch (type) {
-    case c10::ScalarType::Double: return "F64";
-    case c10::ScalarType::Float: return "F32";
-    case c10::ScalarType::Half: return "F16";
-    case c10::ScalarType::BFloat16: return "BF16";
-    case c10::ScalarType::Long: return "I64";
-    case c10::ScalarType::Int: return "I32";
-    case c10::ScalarType::Short: return "I16";
-    case c10::ScalarType::Char: return "I8";
-    case c10::ScalarType::Byte: return "U8";
-    case c10::ScalarType::Bool: return "BOOL";
-    default: throw InternalError(cat("no safetensors name for ", c10::toString(type)));
+    case c10::ScalarType::Double:
+      return "F64";
+    case c10::ScalarType::Float:
+      return "F32";
+    case c10::ScalarType::Half:
+      return "F16";
+    case c10::ScalarType::BFloat16:
+      return "BF16";
+    case c10::ScalarType::Long:
+      return "I64";
+    case c10::ScalarType::Int:
+      return "I32";
+    case c10::ScalarType::Short:
+      return "I16";
+    case c10::ScalarType::Char:
+      return "I8";
+    case c10::ScalarType::Byte:
+      return "U8";
+    case c10::ScalarType::Bool:
+      return "BOOL";
+    default:
+      throw InternalError(cat("no safetensors name for ", c10::toString(type)));
   }
 }
 
 std::vector<NamedTensor> model_tensors(const models::Model& model) {
   std::vector<NamedTensor> list;
-  for (const auto& entry : model.module->named_parameters()) list.push_back({entry.key(), entry.value()});
-  for (const auto& entry : model.module->named_buffers()) list.push_back({entry.key(), entry.value()});
+  for (const auto& entry : model.module->named_parameters())
+    list.push_back({entry.key(), entry.value()});
+  for (const auto& entry : model.module->named_buffers())
+    list.push_back({entry.key(), entry.value()});
   return list;
 }
 
@@ -50,11 +63,12 @@ std::vector<checkpoints::TensorView> host_views(const std::vector<NamedTensor>& 
 }
 
 [[noreturn]] void refuse(const checkpoints::SafetensorsFile& file, const std::string& problem) {
-  throw CheckpointError(cat(problem, " (", file.path(),
-                            "). Fix: resume with the model and optimizer that wrote it"));
+  throw CheckpointError(
+      cat(problem, " (", file.path(), "). Fix: resume with the model and optimizer that wrote it"));
 }
 
-void load_tensors(const std::vector<NamedTensor>& targets, const checkpoints::SafetensorsFile& file) {
+void load_tensors(const std::vector<NamedTensor>& targets,
+                  const checkpoints::SafetensorsFile& file) {
   std::map<std::string, bool> wanted;
   for (const NamedTensor& target : targets) {
     wanted[target.name] = true;
@@ -62,9 +76,10 @@ void load_tensors(const std::vector<NamedTensor>& targets, const checkpoints::Sa
     if (view == nullptr) refuse(file, cat("tensor ", quoted(target.name), " is missing"));
     if (view->dtype != dtype_name(target.tensor.scalar_type()) ||
         view->shape != target.tensor.sizes().vec()) {
-      refuse(file, cat("tensor ", quoted(target.name), " is ", view->dtype, " ",
-                       c10::str(at::IntArrayRef(view->shape)), ", the run needs ",
-                       dtype_name(target.tensor.scalar_type()), " ", c10::str(target.tensor.sizes())));
+      refuse(file,
+             cat("tensor ", quoted(target.name), " is ", view->dtype, " ",
+                 c10::str(at::IntArrayRef(view->shape)), ", the run needs ",
+                 dtype_name(target.tensor.scalar_type()), " ", c10::str(target.tensor.sizes())));
     }
     const at::Tensor stored = torch::empty(target.tensor.sizes(), target.tensor.scalar_type());
     if (view->byte_count > 0) std::memcpy(stored.mutable_data_ptr(), view->bytes, view->byte_count);
@@ -108,8 +123,9 @@ TrainState make_initial_state(const config::RunConfig& config, const c10::Device
   allocate_gradients(state.parameters);
   state.optimizer = make_optimizer(config.optimizer, state.parameters);
   // A schedule that never falls has no horizon: a longer run is then the same run.
-  state.schedule = {config.schedule, config.optimizer.learning_rate,
-                    is_decaying(config.schedule) ? config.schedule.total_steps.value_or(total_steps) : 0};
+  state.schedule = {
+      config.schedule, config.optimizer.learning_rate,
+      is_decaying(config.schedule) ? config.schedule.total_steps.value_or(total_steps) : 0};
   return state;
 }
 

@@ -20,8 +20,8 @@
 namespace assay::step {
 
 struct Counters {
-  int64_t step = 0;                 // update attempts
-  int64_t updates = 0;              // applied ones
+  int64_t step = 0;     // update attempts
+  int64_t updates = 0;  // applied ones
   int64_t skipped = 0;
   int64_t samples_seen = 0;
   int64_t tokens_seen = 0;
@@ -30,7 +30,7 @@ struct Counters {
 // Main thread only. The generators are torch's default ones: the CPU's and the device's.
 struct TrainState {
   models::Model model;
-  std::vector<NamedTensor> parameters;   // trained, in registration order
+  std::vector<NamedTensor> parameters;  // trained, in registration order
   std::unique_ptr<Optimizer> optimizer;
   LrSchedule schedule;
   Counters counters;
@@ -41,8 +41,8 @@ struct TrainState {
   std::string run_id;
 };
 
-// Builds the state of step 0: seeds the generators, makes the model on the CPU (so that every device
-// starts from the same weights), moves it, and makes the optimizer.
+// Builds the state of step 0: seeds the generators, makes the model on the CPU (so that every
+// device starts from the same weights), moves it, and makes the optimizer.
 TrainState make_initial_state(const config::RunConfig& config, const c10::Device& device,
                               int64_t total_steps);
 
@@ -53,11 +53,13 @@ struct HostState {
 };
 // Synchronises with the device. On the CPU the views point at the live tensors: write before the
 // next step changes them.
-HostState capture(const TrainState& state, const config::RunConfig& config, const c10::Device& device);
+HostState capture(const TrainState& state, const config::RunConfig& config,
+                  const c10::Device& device);
 
 // Puts a verified checkpoint's state into a freshly built one. Every tensor must be there with its
 // shape and type, and nothing else: throws CheckpointError naming the first that is not.
-void restore(TrainState& state, const checkpoints::Checkpoint& checkpoint, const c10::Device& device);
+void restore(TrainState& state, const checkpoints::Checkpoint& checkpoint,
+             const c10::Device& device);
 
 // Data type of --fp64, or float32 (bf16 is autocast over float32 weights).
 c10::ScalarType weight_type(const config::RunConfig& config);

@@ -42,7 +42,8 @@ TrainStep::TrainStep(const config::RunConfig& config, const data::SampleSpec& sp
       device_(device),
       mover_(spec, device, weight_type(config)),
       slots_(device),
-      tokens_per_sample_(spec.feature_type == data::FeatureType::kInt64 ? spec.targets_per_sample : 0) {}
+      tokens_per_sample_(spec.feature_type == data::FeatureType::kInt64 ? spec.targets_per_sample
+                                                                        : 0) {}
 
 PendingStep TrainStep::run(TrainState& state, data::DataLoader& loader, StepClock& clock) {
   PendingStep pending;
@@ -84,9 +85,10 @@ at::Tensor TrainStep::forward_backward(TrainState& state, const DeviceBatch& mov
   at::Tensor loss_sum;
   {
     const AutocastGuard autocast(device_, autocast_type(config_));
-    const at::Tensor logits = state.model.forward(moved.features);     // [B, K] or [B, T, V]
-    loss_sum = models::cross_entropy_sum(logits.reshape({-1, logits.size(-1)}),
-                                         moved.targets.reshape({-1}), config_.label_smoothing_factor);
+    const at::Tensor logits = state.model.forward(moved.features);  // [B, K] or [B, T, V]
+    loss_sum =
+        models::cross_entropy_sum(logits.reshape({-1, logits.size(-1)}),
+                                  moved.targets.reshape({-1}), config_.label_smoothing_factor);
   }
   if (is_fault_due("defect.nan_loss")) {
     loss_sum = loss_sum * std::numeric_limits<double>::quiet_NaN();
@@ -114,7 +116,9 @@ at::Tensor TrainStep::clip_and_update(TrainState& state, const at::Tensor& loss,
     at::_foreach_mul_(grads, factor);
   }
   state.optimizer->step(learning_rate, found_nonfinite.reshape({1}));
-  const auto number = [](const at::Tensor& value) { return value.to(torch::kFloat64).reshape({-1}); };
+  const auto number = [](const at::Tensor& value) {
+    return value.to(torch::kFloat64).reshape({-1});
+  };
   return torch::cat({number(loss), number(grad_norm), number(found_nonfinite), number(norms)});
 }
 
@@ -133,9 +137,9 @@ void TrainStep::advance(TrainState& state, const data::StepWindow& window,
   record.skipped = counters.skipped;
   record.samples_seen = counters.samples_seen;
   record.tokens_seen = counters.tokens_seen;
-  record.epoch = static_cast<double>(window.epoch) +
-                 static_cast<double>(window.first + window.count) /
-                     static_cast<double>(sampler_.config().dataset_size);
+  record.epoch =
+      static_cast<double>(window.epoch) + static_cast<double>(window.first + window.count) /
+                                              static_cast<double>(sampler_.config().dataset_size);
   // The allocator counts on the host as work is enqueued, so this is the step's own peak.
   const DeviceMemory memory = device_memory(device_);
   record.memory.allocated_bytes = memory.allocated_bytes;

@@ -18,18 +18,18 @@ namespace assay::step {
 
 // What a step leaves behind before its numbers have arrived from the device.
 struct PendingStep {
-  metrics::StepRecord record;        // all but loss, grad_norm and times
+  metrics::StepRecord record;  // all but loss, grad_norm and times
   // Host (pinned with CUDA), float64: loss, grad_norm, is_nonfinite, then each parameter's norm.
   at::Tensor numbers;
   StepMarks marks;
-  int64_t epoch = 0;                 // of the step's samples
-  std::vector<int64_t> ids;          // this rank's samples, in order
+  int64_t epoch = 0;         // of the step's samples
+  std::vector<int64_t> ids;  // this rank's samples, in order
 };
 
 struct ResolvedStep {
   metrics::StepRecord record;
-  bool is_nonfinite = false;         // the update was not applied
-  std::string nonfinite_gradient;    // name of the first parameter with one; empty if none
+  bool is_nonfinite = false;       // the update was not applied
+  std::string nonfinite_gradient;  // name of the first parameter with one; empty if none
 };
 
 // Main thread only. Borrows configuration and sampler.
@@ -59,7 +59,7 @@ class TrainStep {
   c10::Device device_;
   BatchMover mover_;
   SlotKeeper slots_;
-  int64_t tokens_per_sample_;        // 0 for images
+  int64_t tokens_per_sample_;  // 0 for images
 };
 
 }  // namespace assay::step

@@ -42,9 +42,14 @@ TEST(RankEnv, IsOneProcessWithoutALauncher) {
 }
 
 TEST(RankEnv, ReadsTorchrunsVariables) {
-  const RankEnv env = resolve({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"},
-                               {"MASTER_ADDR", "node-0"}, {"MASTER_PORT", "29500"},
-                               {"TORCHELASTIC_RESTART_COUNT", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  const RankEnv env = resolve({{"RANK", "5"},
+                               {"WORLD_SIZE", "8"},
+                               {"LOCAL_RANK", "1"},
+                               {"LOCAL_WORLD_SIZE", "4"},
+                               {"MASTER_ADDR", "node-0"},
+                               {"MASTER_PORT", "29500"},
+                               {"TORCHELASTIC_RESTART_COUNT", "2"},
+                               {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
   EXPECT_EQ(env.rank, 5);
   EXPECT_EQ(env.world_size, 8);
   EXPECT_EQ(env.local_rank, 1);
@@ -62,16 +67,23 @@ TEST(RankEnv, TakesAPyTorchJobPodAsOneProcess) {
 }
 
 TEST(RankEnv, PrefersOpenMpiOverTheSlurmJobAroundIt) {
-  const RankEnv env = resolve({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"},
-                               {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                               {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}});
+  const RankEnv env = resolve({{"OMPI_COMM_WORLD_RANK", "3"},
+                               {"OMPI_COMM_WORLD_SIZE", "4"},
+                               {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                               {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                               {"SLURM_PROCID", "0"},
+                               {"SLURM_NTASKS", "1"},
+                               {"SLURM_STEP_ID", "0"}});
   EXPECT_EQ(env.rank, 3);
   EXPECT_EQ(env.source, "Open MPI");
 }
 
 TEST(RankEnv, ReadsASlurmStepButNotAnInteractiveShell) {
-  Variables variables{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "1"},
-                      {"SLURM_STEP_ID", "0"}, {"SLURM_JOB_NAME", "train"}};
+  Variables variables{{"SLURM_PROCID", "1"},
+                      {"SLURM_NTASKS", "2"},
+                      {"SLURM_LOCALID", "1"},
+                      {"SLURM_STEP_ID", "0"},
+                      {"SLURM_JOB_NAME", "train"}};
   EXPECT_EQ(resolve(variables).rank, 1);
   EXPECT_EQ(resolve(variables).source, "Slurm");
   variables["SLURM_JOB_NAME"] = "interactive";
@@ -93,8 +105,9 @@ TEST(RankEnv, RefusesWhatIsNoNumberAndQuotesIt) {
 TEST(RankEnv, RefusesARankOutsideTheWorld) {
   EXPECT_THAT(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
               AllOf(HasSubstr("RANK"), HasSubstr("\"2\""), HasSubstr("below WORLD_SIZE")));
-  EXPECT_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),
-              HasSubstr("below LOCAL_WORLD_SIZE"));
+  EXPECT_THAT(
+      refusal({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),
+      HasSubstr("below LOCAL_WORLD_SIZE"));
 }
 
 TEST(RankEnv, RefusesHalfAContract) {

@@ -48,19 +48,40 @@ class TrainProgram : public ::testing::Test {
     for (const auto& [name, value] : options) words.push_back(cat(name, "=", value));
     return words;
   }
-  // Runs that take a few hundred milliseconds, with dropout, an epoch's end and a short window inside.
+  // Runs that take a few hundred milliseconds, with dropout, an epoch's end and a short window
+  // inside.
   static Words small_digits(const std::string& run_dir, const Options& changes = {}) {
-    return words_of(run_dir, {{"--max_steps", "12"}, {"--save_steps", "4"}, {"--batch_size", "4"},
-                              {"--max_train_samples", "30"}, {"--max_eval_samples", "20"}, {"--eval_steps", "5"},
-                              {"--log_sample_ids", "true"}, {"--num_workers", "1"}, {"--num_threads", "1"}}, changes);
+    return words_of(run_dir,
+                    {{"--max_steps", "12"},
+                     {"--save_steps", "4"},
+                     {"--batch_size", "4"},
+                     {"--max_train_samples", "30"},
+                     {"--max_eval_samples", "20"},
+                     {"--eval_steps", "5"},
+                     {"--log_sample_ids", "true"},
+                     {"--num_workers", "1"},
+                     {"--num_threads", "1"}},
+                    changes);
   }
   static Words small_text(const std::string& run_dir, const Options& changes = {}) {
-    return words_of(run_dir, {{"--model", "gpt_tiny"}, {"model.n_layer", "1"}, {"model.n_embd", "32"},
-                              {"model.n_head", "2"}, {"model.dropout", "0.1"}, {"--max_steps", "12"},
-                              {"--save_steps", "4"}, {"--batch_size", "2"}, {"--gradient_accumulation_steps", "2"},
-                              {"--max_train_samples", "21"}, {"--max_eval_samples", "4"},
-                              {"--lr_scheduler_type", "cosine"}, {"--warmup_steps", "3"}, {"--max_grad_norm", "1"},
-                              {"--log_sample_ids", "true"}, {"--num_threads", "1"}}, changes);
+    return words_of(run_dir,
+                    {{"--model", "gpt_tiny"},
+                     {"model.n_layer", "1"},
+                     {"model.n_embd", "32"},
+                     {"model.n_head", "2"},
+                     {"model.dropout", "0.1"},
+                     {"--max_steps", "12"},
+                     {"--save_steps", "4"},
+                     {"--batch_size", "2"},
+                     {"--gradient_accumulation_steps", "2"},
+                     {"--max_train_samples", "21"},
+                     {"--max_eval_samples", "4"},
+                     {"--lr_scheduler_type", "cosine"},
+                     {"--warmup_steps", "3"},
+                     {"--max_grad_norm", "1"},
+                     {"--log_sample_ids", "true"},
+                     {"--num_threads", "1"}},
+                    changes);
   }
 
   static Words resumed(Words words) {
@@ -87,8 +108,8 @@ class TrainProgram : public ::testing::Test {
     EXPECT_EQ(result_of(other).state_digest, result_of(control).state_digest);
     const checkpoints::Comparison comparison = checkpoints::compare_runs(control, other);
     for (const auto& difference : comparison.differences) {
-      ADD_FAILURE() << difference.where << " " << difference.field << ": " << difference.left << " vs "
-                    << difference.right;
+      ADD_FAILURE() << difference.where << " " << difference.field << ": " << difference.left
+                    << " vs " << difference.right;
     }
     EXPECT_EQ(steps_of(other), steps_of(control));
   }
@@ -97,17 +118,21 @@ class TrainProgram : public ::testing::Test {
 };
 
 TEST_F(TrainProgram, RunsTheGuidesTwoLinesAsWritten) {
-  const auto first = train({"--max_steps", "30", "--batch_size", "1", "--save_steps", "15", "--output_dir",
-                            "checkpoints/smoke"});
+  const auto first = train({"--max_steps", "30", "--batch_size", "1", "--save_steps", "15",
+                            "--output_dir", "checkpoints/smoke"});
   ASSERT_EQ(first.code, 0) << first.output;
-  const auto second = train({"--resume_from_checkpoint", "checkpoints/smoke/checkpoint-15", "--max_steps", "35"});
+  const auto second =
+      train({"--resume_from_checkpoint", "checkpoints/smoke/checkpoint-15", "--max_steps", "35"});
   ASSERT_EQ(second.code, 0) << second.output;
   const std::string run_dir = path("checkpoints/smoke");
   EXPECT_EQ(steps_of(run_dir), one_to(35));
   EXPECT_TRUE(is_directory(join_path(run_dir, "abandoned-1/checkpoint-30")));
   EXPECT_EQ(checkpoints::read_latest(run_dir), join_path(run_dir, "checkpoint-35"));
   // 30 -> 35 is the same run as 35.
-  ASSERT_EQ(train({"--max_steps", "35", "--batch_size", "1", "--save_steps", "15", "--output_dir", "whole"}).code, 0);
+  ASSERT_EQ(train({"--max_steps", "35", "--batch_size", "1", "--save_steps", "15", "--output_dir",
+                   "whole"})
+                .code,
+            0);
   EXPECT_EQ(result_of(run_dir).state_digest, result_of(path("whole")).state_digest);
 }
 
@@ -132,14 +157,17 @@ TEST_F(TrainProgram, SaysCompleteAndTouchesNothingTheSecondTime) {
 
 TEST_F(TrainProgram, AKillAtEveryPointEndsAsTheControl) {
   for (const bool is_text : {false, true}) {
-    const auto words = [&](const std::string& run_dir) { return is_text ? small_text(run_dir) : small_digits(run_dir); };
+    const auto words = [&](const std::string& run_dir) {
+      return is_text ? small_text(run_dir) : small_digits(run_dir);
+    };
     const std::string control = path(is_text ? "text-control" : "digits-control");
     ASSERT_EQ(train(words(control)).code, 0);
     int number = 0;
-    for (const char* fault : {"train.first_batch=kill", "train.forward:6=kill", "train.backward:3=kill",
-                              "train.optimizer:9=kill", "checkpoint.begin:2=kill", "checkpoint.model.write:2=kill",
-                              "checkpoint.manifest.fsync:2=kill", "checkpoint.rename:2=kill",
-                              "checkpoint.latest.rename:2=kill", "checkpoint.done:3=kill", "result.rename=kill"}) {
+    for (const char* fault :
+         {"train.first_batch=kill", "train.forward:6=kill", "train.backward:3=kill",
+          "train.optimizer:9=kill", "checkpoint.begin:2=kill", "checkpoint.model.write:2=kill",
+          "checkpoint.manifest.fsync:2=kill", "checkpoint.rename:2=kill",
+          "checkpoint.latest.rename:2=kill", "checkpoint.done:3=kill", "result.rename=kill"}) {
       const std::string run_dir = path(cat(is_text ? "text-" : "digits-", ++number));
       EXPECT_EQ(train(words(run_dir), fault).code, 128 + SIGKILL) << fault;
       const auto end = train(resumed(words(run_dir)));
@@ -155,12 +183,13 @@ TEST_F(TrainProgram, SigtermSavesAndEndsWith143) {
   ASSERT_EQ(train(small_digits(control)).code, 0);
   const std::string run_dir = path("run");
   bool is_sent = false;
-  const auto end = train(small_digits(run_dir, {{"--save_steps", "0"}}), "train.step_end:3+=stall:0.05", [&] {
-    const std::string metrics = join_path(run_dir, "metrics.jsonl");
-    if (is_sent || !path_exists(metrics) || read_file(metrics).empty()) return 0;
-    is_sent = true;
-    return SIGTERM;
-  });
+  const auto end =
+      train(small_digits(run_dir, {{"--save_steps", "0"}}), "train.step_end:3+=stall:0.05", [&] {
+        const std::string metrics = join_path(run_dir, "metrics.jsonl");
+        if (is_sent || !path_exists(metrics) || read_file(metrics).empty()) return 0;
+        is_sent = true;
+        return SIGTERM;
+      });
   EXPECT_EQ(end.code, 143) << end.output;
   EXPECT_EQ(result_of(run_dir).status, "stopped");
   EXPECT_EQ(result_of(run_dir).exit_code, 143);
@@ -182,12 +211,14 @@ TEST_F(TrainProgram, AKillWhileContinuingElsewhereLosesNothing) {
   ASSERT_EQ(train(small_digits("old")).code, 0);
   const std::string digest = result_of(path("old")).state_digest;
   int number = 0;
-  for (const char* fault : {"config.write=kill", "checkpoint.state.write=kill", "checkpoint.rename=kill",
-                            "checkpoint.latest.rename=kill", "environment.write=kill"}) {
+  for (const char* fault :
+       {"config.write=kill", "checkpoint.state.write=kill", "checkpoint.rename=kill",
+        "checkpoint.latest.rename=kill", "environment.write=kill"}) {
     const std::string run_dir = path(cat("new-", ++number));
     const Words words{"--resume_from_checkpoint", "old/checkpoint-8", "--output_dir", run_dir};
     EXPECT_EQ(train(words, fault).code, 128 + SIGKILL) << fault;
-    // Either the new folder goes on by itself, or it says that it cannot and is replaced on request.
+    // Either the new folder goes on by itself, or it says that it cannot and is replaced on
+    // request.
     auto end = train({"--resume_from_checkpoint", "auto", "--output_dir", run_dir});
     if (end.code == 4) {
       EXPECT_THAT(end.output, HasSubstr("Fix:")) << fault;
@@ -204,8 +235,9 @@ TEST_F(TrainProgram, AKillWhileContinuingElsewhereLosesNothing) {
 TEST_F(TrainProgram, AKillWhileLaterLinesArePutAsideLosesNothing) {
   ASSERT_EQ(train(small_digits("control")).code, 0);
   int number = 0;
-  for (const char* fault : {"config.rename:1=kill", "checkpoint.latest.rename:1=kill", "checkpoint.rotate:1=kill",
-                            "checkpoint.rotate:2=kill", "config.rename:3=kill", "config.rename:4=kill"}) {
+  for (const char* fault :
+       {"config.rename:1=kill", "checkpoint.latest.rename:1=kill", "checkpoint.rotate:1=kill",
+        "checkpoint.rotate:2=kill", "config.rename:3=kill", "config.rename:4=kill"}) {
     const std::string run_dir = path(cat("run-", ++number));
     std::filesystem::copy(path("control"), run_dir, std::filesystem::copy_options::recursive);
     const Words words{"--resume_from_checkpoint", join_path(run_dir, "checkpoint-4")};
@@ -232,9 +264,10 @@ TEST_F(TrainProgram, ASecondSignalEndsAtOnce) {
 TEST_F(TrainProgram, PlantedDefectsOfAResumeShowInTheDigest) {
   ASSERT_EQ(train(small_text(path("control"))).code, 0);
   int number = 0;
-  for (const char* defect : {"defect.skip_rng_restore", "defect.skip_optimizer_restore", "defect.step_off_by_one",
-                             "defect.wrong_lr_after_resume", "defect.scale_gradient:5", "defect.skip_sample:9",
-                             "defect.repeat_sample:9"}) {
+  for (const char* defect :
+       {"defect.skip_rng_restore", "defect.skip_optimizer_restore", "defect.step_off_by_one",
+        "defect.wrong_lr_after_resume", "defect.scale_gradient:5", "defect.skip_sample:9",
+        "defect.repeat_sample:9"}) {
     const std::string run_dir = path(cat("run-", ++number));
     EXPECT_EQ(train(small_text(run_dir), "train.backward:13=kill").code, 128 + SIGKILL);
     ASSERT_EQ(train(resumed(small_text(run_dir)), cat(defect, "=on")).code, 0) << defect;
@@ -245,9 +278,12 @@ TEST_F(TrainProgram, PlantedDefectsOfAResumeShowInTheDigest) {
 
 TEST_F(TrainProgram, ResumesInAFolderThatWasMovedAndHasAnOddName) {
   ASSERT_EQ(train(small_digits("run", {{"--max_steps", "6"}})).code, 0);
-  const std::string odd = path("Gr\xc3\xb6\xc3\x9f" "e \xe6\xb8\xac\xe8\xa9\xa6 'q\" \n x");
+  const std::string odd = path(
+      "Gr\xc3\xb6\xc3\x9f"
+      "e \xe6\xb8\xac\xe8\xa9\xa6 'q\" \n x");
   std::filesystem::rename(path("run"), odd);
-  const auto end = train({"--resume_from_checkpoint", "auto", "--output_dir", odd, "--max_steps", "12"});
+  const auto end =
+      train({"--resume_from_checkpoint", "auto", "--output_dir", odd, "--max_steps", "12"});
   ASSERT_EQ(end.code, 0) << end.output;
   EXPECT_EQ(steps_of(odd), one_to(12));
 }
@@ -255,11 +291,13 @@ TEST_F(TrainProgram, ResumesInAFolderThatWasMovedAndHasAnOddName) {
 TEST_F(TrainProgram, FallsBackFromADamagedCheckpointAndNamesIt) {
   ASSERT_EQ(train(small_digits("run", {{"--max_steps", "8"}})).code, 0);
   std::filesystem::resize_file(path("run/checkpoint-8/model.safetensors"), 100);
-  const Words latest{"--resume_from_checkpoint", "latest", "--output_dir", "run", "--max_steps", "12"};
+  const Words latest{
+      "--resume_from_checkpoint", "latest", "--output_dir", "run", "--max_steps", "12"};
   const auto refused = train(latest);
   EXPECT_EQ(refused.code, 4);
   EXPECT_THAT(refused.output, AllOf(HasSubstr("model.safetensors"), HasSubstr("checkpoint-4")));
-  const auto end = train({"--resume_from_checkpoint", "auto", "--output_dir", "run", "--max_steps", "12"});
+  const auto end =
+      train({"--resume_from_checkpoint", "auto", "--output_dir", "run", "--max_steps", "12"});
   ASSERT_EQ(end.code, 0) << end.output;
   EXPECT_THAT(end.output, HasSubstr("checkpoint-8"));
   ASSERT_EQ(train(small_digits("control")).code, 0);
@@ -268,15 +306,19 @@ TEST_F(TrainProgram, FallsBackFromADamagedCheckpointAndNamesIt) {
 
 TEST_F(TrainProgram, ALongerRunIsTheSameRunForDiff) {
   ASSERT_EQ(train(small_digits("short", {{"--max_steps", "8"}})).code, 0);
-  ASSERT_EQ(train({"--resume_from_checkpoint", "auto", "--output_dir", "short", "--max_steps", "12"}).code, 0);
+  ASSERT_EQ(
+      train({"--resume_from_checkpoint", "auto", "--output_dir", "short", "--max_steps", "12"})
+          .code,
+      0);
   ASSERT_EQ(train(small_digits("whole")).code, 0);
   expect_same_run(path("whole"), path("short"));
 }
 
 TEST_F(TrainProgram, ClosedStandardStreamsDoNotLandInItsFiles) {
   const auto end = support::run_program(
-      {.command = {"/bin/bash", "-c", "exec \"$0\" \"$@\" <&- >&- 2>&-", ASSAY_TRAIN_PROGRAM, "train", "--max_steps", "12",
-                   "--batch_size", "4", "--max_train_samples", "30", "--max_eval_samples", "20", "--output_dir", "run"},
+      {.command = {"/bin/bash", "-c", "exec \"$0\" \"$@\" <&- >&- 2>&-", ASSAY_TRAIN_PROGRAM,
+                   "train", "--max_steps", "12", "--batch_size", "4", "--max_train_samples", "30",
+                   "--max_eval_samples", "20", "--output_dir", "run"},
        .working_directory = folder_.path()});
   EXPECT_EQ(end.code, 0);
   EXPECT_EQ(steps_of(path("run")), one_to(12));
@@ -322,7 +364,8 @@ TEST_F(TrainProgram, ADiskFullInASaveKeepsTheOlderCheckpoint) {
 TEST_F(TrainProgram, ADiskFullInALogStopsWithFour) {
   const auto end = train(small_digits("run"), "metrics.write:6=errno:ENOSPC");
   EXPECT_EQ(end.code, 4) << end.output;
-  EXPECT_THAT(end.output, AllOf(HasSubstr("metrics.jsonl"), HasSubstr("o space left"), HasSubstr("Fix:")));
+  EXPECT_THAT(end.output,
+              AllOf(HasSubstr("metrics.jsonl"), HasSubstr("o space left"), HasSubstr("Fix:")));
   ASSERT_EQ(train(resumed(small_digits("run"))).code, 0);
   ASSERT_EQ(train(small_digits("control")).code, 0);
   expect_same_run(path("control"), path("run"));
@@ -339,7 +382,8 @@ TEST_F(TrainProgram, ANanLossStopsWithSevenAndAValidLog) {
 }
 
 TEST_F(TrainProgram, UsesEverySampleOfAnEpochOnce) {
-  ASSERT_EQ(train(small_digits("run", {{"--max_steps", "8"}})).code, 0);  // 30 samples in windows of 4
+  ASSERT_EQ(train(small_digits("run", {{"--max_steps", "8"}})).code,
+            0);  // 30 samples in windows of 4
   std::vector<int64_t> ids;
   for (const std::string& line : split(trimmed(read_file(path("run/ids-rank0.jsonl"))), '\n')) {
     const nlohmann::json json = nlohmann::json::parse(line);
@@ -357,9 +401,10 @@ TEST_F(TrainProgram, RefusalsHaveTheContractsCodes) {
   EXPECT_EQ(train({"--dataset", "mnist", "--data_dir", "nowhere", "--max_steps", "1"}).code, 3);
   EXPECT_EQ(train({"--resume_from_checkpoint", "nowhere/checkpoint-1"}).code, 4);
   EXPECT_EQ(train({"--resume_from_checkpoint", "latest", "--output_dir", "nowhere"}).code, 4);
-  const auto world = support::run_program({.command = {ASSAY_TRAIN_PROGRAM, "train", "--max_steps", "1"},
-                                           .environment = {{"RANK", "0"}, {"WORLD_SIZE", "abc"}},
-                                           .working_directory = folder_.path()});
+  const auto world =
+      support::run_program({.command = {ASSAY_TRAIN_PROGRAM, "train", "--max_steps", "1"},
+                            .environment = {{"RANK", "0"}, {"WORLD_SIZE", "abc"}},
+                            .working_directory = folder_.path()});
   EXPECT_EQ(world.code, 5);
   EXPECT_THAT(world.output, HasSubstr("\"abc\""));
   EXPECT_EQ(list_directory(folder_.path()), Words{});

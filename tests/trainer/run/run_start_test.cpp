@@ -59,8 +59,10 @@ class RunStartTest : public ::testing::Test {
     create_directories(run_dir());
     checkpoints::CommitRequest request;
     request.run_dir = run_dir();
-    request.parts.model.push_back({"weight", "F32", {3}, values.data(), sizeof(float) * values.size()});
-    request.parts.optimizer.push_back({"exp_avg/weight", "F32", {3}, values.data(), sizeof(float) * values.size()});
+    request.parts.model.push_back(
+        {"weight", "F32", {3}, values.data(), sizeof(float) * values.size()});
+    request.parts.optimizer.push_back(
+        {"exp_avg/weight", "F32", {3}, values.data(), sizeof(float) * values.size()});
     request.parts.trainer.step = step;
     request.parts.trainer.updates = step;
     request.parts.trainer.schedule_type = config.schedule.type;
@@ -119,7 +121,8 @@ TEST_F(RunStartTest, RefusesAnIncompleteRunAndNamesAuto) {
 TEST_F(RunStartTest, RefusesAnotherConfigurationWithBothValues) {
   write_config(resolved());
   EXPECT_THAT(refusal(words({"--learning_rate", "0.5"})),
-              AllOf(HasSubstr("2: "), HasSubstr("optimizer.learning_rate"), HasSubstr("0.001"), HasSubstr("0.5")));
+              AllOf(HasSubstr("2: "), HasSubstr("optimizer.learning_rate"), HasSubstr("0.001"),
+                    HasSubstr("0.5")));
 }
 
 TEST_F(RunStartTest, RefusesCheckpointsOfAnotherRun) {
@@ -139,10 +142,12 @@ TEST_F(RunStartTest, ResumesTheNewestWithAuto) {
 }
 
 TEST_F(RunStartTest, StartsAnewWithAutoOnlyWhereNothingWasEverSaved) {
-  EXPECT_EQ(decide_start(words({"--resume_from_checkpoint", "auto"}), false).kind, StartKind::kFresh);
+  EXPECT_EQ(decide_start(words({"--resume_from_checkpoint", "auto"}), false).kind,
+            StartKind::kFresh);
   write_config(resolved());
   write_metrics(5);
-  EXPECT_EQ(decide_start(words({"--resume_from_checkpoint", "auto"}), false).kind, StartKind::kFresh);
+  EXPECT_EQ(decide_start(words({"--resume_from_checkpoint", "auto"}), false).kind,
+            StartKind::kFresh);
   write_metrics(6);  // past the first save at 5: a checkpoint has been lost
   EXPECT_THAT(refusal(words({"--resume_from_checkpoint", "auto"})), HasSubstr("4: "));
 }
@@ -154,12 +159,14 @@ TEST_F(RunStartTest, AutoBeforeTheFirstSaveKeepsTheRunsOwnConfiguration) {
   EXPECT_EQ(start.kind, StartKind::kFresh);
   EXPECT_EQ(start.config.max_steps, 20);
   EXPECT_EQ(start.config.optimizer.learning_rate, 0.25);
-  EXPECT_THAT(refusal({"--output_dir", run_dir(), "--resume_from_checkpoint", "auto", "--seed", "7"}),
-              HasSubstr("seed: 42 there, 7 now"));
+  EXPECT_THAT(
+      refusal({"--output_dir", run_dir(), "--resume_from_checkpoint", "auto", "--seed", "7"}),
+      HasSubstr("seed: 42 there, 7 now"));
 }
 
 TEST_F(RunStartTest, ARestartWithoutAFolderIsRefused) {
-  EXPECT_THAT(refusal(Words{"--max_steps", "5"}, true), AllOf(HasSubstr("2: "), HasSubstr("--output_dir")));
+  EXPECT_THAT(refusal(Words{"--max_steps", "5"}, true),
+              AllOf(HasSubstr("2: "), HasSubstr("--output_dir")));
 }
 
 TEST_F(RunStartTest, ContinuesElsewhereFromAWholeCheckpoint) {
@@ -174,8 +181,9 @@ TEST_F(RunStartTest, ContinuesElsewhereFromAWholeCheckpoint) {
   EXPECT_EQ(checkpoints::read_latest(other), join_path(other, "checkpoint-10"));
   EXPECT_EQ(metrics::split_log_at_step(read_file(join_path(other, kMetricsFile)), 10).later, "");
   // Without config.json, which the trainer writes last, nobody takes it for a run that never saved.
-  EXPECT_EQ(decide_start(Words{"--output_dir", other, "--resume_from_checkpoint", "auto"}, false).kind,
-            StartKind::kResume);
+  EXPECT_EQ(
+      decide_start(Words{"--output_dir", other, "--resume_from_checkpoint", "auto"}, false).kind,
+      StartKind::kResume);
 }
 
 TEST_F(RunStartTest, WillNotOverwriteWhatItResumesFrom) {
@@ -183,14 +191,16 @@ TEST_F(RunStartTest, WillNotOverwriteWhatItResumesFrom) {
   create_directories(join_path(run_dir(), "abandoned-1"));
   const std::string inside = join_path(run_dir(), "abandoned-1/checkpoint-5");
   rename_path(join_path(run_dir(), "checkpoint-5"), inside, "checkpoint.rename");
-  EXPECT_THAT(refusal({"--resume_from_checkpoint", inside, "--output_dir", run_dir(), "--overwrite_output_dir"}),
+  EXPECT_THAT(refusal({"--resume_from_checkpoint", inside, "--output_dir", run_dir(),
+                       "--overwrite_output_dir"}),
               HasSubstr("would remove"));
 }
 
 TEST_F(RunStartTest, RemovesWhatAKillInADurableWriteLeft) {
   create_directories(run_dir());
-  for (const char* name : {".metrics.jsonl.tmp-0123abcd", ".config.json.tmp-00000000", ".notes.tmp-01234567",
-                           ".config.json.tmp-xyz", "config.json.tmp-01234567"}) {
+  for (const char* name :
+       {".metrics.jsonl.tmp-0123abcd", ".config.json.tmp-00000000", ".notes.tmp-01234567",
+        ".config.json.tmp-xyz", "config.json.tmp-01234567"}) {
     write_file_durably(join_path(run_dir(), name), "x", "config");
   }
   remove_stale_files(run_dir());
@@ -211,7 +221,8 @@ TEST_F(RunStartTest, AutoIsTheDefaultUnderARestart) {
 TEST_F(RunStartTest, TakesWhatIsNotGivenFromTheRunItself) {
   commit(5, resolved({"--learning_rate", "0.25"}));
   const RunStart start = decide_start(
-      Words{"--resume_from_checkpoint", join_path(run_dir(), "checkpoint-5"), "--max_steps", "35"}, false);
+      Words{"--resume_from_checkpoint", join_path(run_dir(), "checkpoint-5"), "--max_steps", "35"},
+      false);
   EXPECT_EQ(start.config.optimizer.learning_rate, 0.25);
   EXPECT_EQ(start.config.max_steps, 35);
   EXPECT_EQ(start.config.output_dir, run_dir());
@@ -237,8 +248,10 @@ TEST_F(RunStartTest, RefusesAChangedFieldUnlessAllowed) {
 TEST_F(RunStartTest, AnotherOutputDirKeepsTheOldOneApart) {
   commit(5, resolved());
   const std::string other = join_path(folder_.path(), "other");
-  const RunStart start = decide_start(
-      Words{"--resume_from_checkpoint", join_path(run_dir(), "checkpoint-5"), "--output_dir", other}, false);
+  const RunStart start =
+      decide_start(Words{"--resume_from_checkpoint", join_path(run_dir(), "checkpoint-5"),
+                         "--output_dir", other},
+                   false);
   EXPECT_FALSE(start.is_same_folder);
   EXPECT_EQ(start.config.output_dir, other);
   EXPECT_EQ(start.source_run_dir, run_dir());
@@ -263,7 +276,8 @@ TEST_F(RunStartTest, PutsLaterLinesAndCheckpointsAside) {
   EXPECT_EQ(checkpoints::read_latest(run_dir()), join_path(run_dir(), "checkpoint-10"));
   const std::string kept = read_file(join_path(run_dir(), kMetricsFile));
   EXPECT_THAT(kept, AllOf(HasSubstr("{\"step\":10}\n"), ::testing::Not(HasSubstr(":11"))));
-  EXPECT_THAT(read_file(join_path(run_dir(), "abandoned-1/metrics.jsonl")), HasSubstr("{\"step\":11}\n"));
+  EXPECT_THAT(read_file(join_path(run_dir(), "abandoned-1/metrics.jsonl")),
+              HasSubstr("{\"step\":11}\n"));
   EXPECT_EQ(put_aside_later(run_dir(), 10, "checkpoint-10"), "");
 }
 
@@ -283,7 +297,8 @@ TEST_F(RunStartTest, RefusesAFolderWithCheckpointsOfSeveralRuns) {
 
 TEST_F(RunStartTest, RefusesAForeignConfigurationFile) {
   create_directories(run_dir());
-  write_file_durably(join_path(run_dir(), kConfigFile), "{\"architectures\": [\"GPT2\"]}", "config");
+  write_file_durably(join_path(run_dir(), kConfigFile), "{\"architectures\": [\"GPT2\"]}",
+                     "config");
   EXPECT_THAT(refusal(words()), AllOf(HasSubstr("2: "), HasSubstr("architectures")));
   EXPECT_THAT(refusal(words({"--overwrite_output_dir"})), HasSubstr("2: "));
 }
@@ -298,7 +313,8 @@ TEST_F(RunStartTest, SaysThatALiveRunIsInUse) {
 
 TEST_F(RunStartTest, EpochsDoNotSilentlyLoseToAStoredStepTarget) {
   commit(5, resolved());
-  EXPECT_THAT(refusal({"--output_dir", run_dir(), "--resume_from_checkpoint", "auto", "--num_train_epochs", "1"}),
+  EXPECT_THAT(refusal({"--output_dir", run_dir(), "--resume_from_checkpoint", "auto",
+                       "--num_train_epochs", "1"}),
               AllOf(HasSubstr("2: "), HasSubstr("max_steps 20")));
 }
 

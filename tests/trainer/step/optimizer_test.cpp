@@ -42,8 +42,11 @@ struct Reference {
   at::Tensor parameter, moment, square;
   double decay;
   Reference(const config::OptimizerConfig& settings, const at::Tensor& start)
-      : config(settings), parameter(start.detach().clone()), moment(torch::zeros_like(start)),
-        square(torch::zeros_like(start)), decay(start.dim() >= 2 ? settings.weight_decay : 0.0) {}
+      : config(settings),
+        parameter(start.detach().clone()),
+        moment(torch::zeros_like(start)),
+        square(torch::zeros_like(start)),
+        decay(start.dim() >= 2 ? settings.weight_decay : 0.0) {}
 
   void step(at::Tensor gradient, int t, double rate) {
     if (config.name != "adamw") gradient = gradient + decay * parameter;
@@ -115,13 +118,15 @@ TEST(Optimizer, ANonfiniteStepChangesNothing) {
     std::vector<at::Tensor> after;
     for (const auto& entry : parameters) after.push_back(entry.tensor);
     for (const auto& entry : optimizer->state()) after.push_back(entry.tensor);
-    for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(before[i].equal(after[i])) << name << " tensor " << i;
+    for (size_t i = 0; i < before.size(); ++i)
+      EXPECT_TRUE(before[i].equal(after[i])) << name << " tensor " << i;
   }
 }
 
 TEST(Optimizer, StateIsNamedByParameterAndThereFromTheStart) {
   std::vector<std::string> names;
-  for (const auto& entry : make_optimizer(settings("adamw"), two_parameters())->state()) names.push_back(entry.name);
+  for (const auto& entry : make_optimizer(settings("adamw"), two_parameters())->state())
+    names.push_back(entry.name);
   EXPECT_EQ(names, (std::vector<std::string>{"exp_avg/weight", "exp_avg/bias", "exp_avg_sq/weight",
                                              "exp_avg_sq/bias", "step"}));
 }

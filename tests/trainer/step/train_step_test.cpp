@@ -41,7 +41,9 @@ struct Rig {
   StepClock clock{kCpu};
 
   explicit Rig(const config::RunConfig& settings)
-      : config(settings), data(open(settings)), sampler(sampler_config(settings, data)),
+      : config(settings),
+        data(open(settings)),
+        sampler(sampler_config(settings, data)),
         state(make_initial_state(config, kCpu, 100)),
         step(config, data.train->spec(), sampler, kCpu) {}
 
@@ -54,7 +56,8 @@ struct Rig {
     request.synthetic_samples = 40;
     return data::open_data(request);
   }
-  static data::SamplerConfig sampler_config(const config::RunConfig& config, const data::OpenedData& data) {
+  static data::SamplerConfig sampler_config(const config::RunConfig& config,
+                                            const data::OpenedData& data) {
     return {.dataset_size = data.train->size(),
             .micro_batch_size = config.batch_size,
             .grad_accum_steps = config.gradient_accumulation_steps,
@@ -177,7 +180,8 @@ TEST(TrainStep, RestoreRefusesAnotherModel) {
   checkpoints::CommitRequest request;
   request.run_dir = folder.path();
   request.parts = host.parts;
-  const auto checkpoint = checkpoints::open_checkpoint(checkpoints::commit_checkpoint(request).path);
+  const auto checkpoint =
+      checkpoints::open_checkpoint(checkpoints::commit_checkpoint(request).path);
   config::RunConfig wider = tiny_run_config();
   wider.model.n_embd = 32;
   Rig other(wider);
@@ -196,7 +200,8 @@ TEST(TrainStep, ANonfiniteLossIsReportedAndNotApplied) {
     rig.state.parameters.back().tensor.fill_(std::numeric_limits<float>::quiet_NaN());
   }
   std::vector<at::Tensor> before;
-  for (const NamedTensor& parameter : rig.state.parameters) before.push_back(parameter.tensor.detach().clone());
+  for (const NamedTensor& parameter : rig.state.parameters)
+    before.push_back(parameter.tensor.detach().clone());
   data::DataLoader loader(*rig.data.train, rig.sampler, {.num_workers = 0});
   loader.start(rig.state.position);
   PendingStep pending = rig.step.run(rig.state, loader, rig.clock);
