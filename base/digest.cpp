@@ -121,6 +121,8 @@ void Xxh3::update(const void* bytes, size_t count) {
 
 std::string Xxh3::hex() const { return canonical_hex(XXH3_128bits_digest(&state_->value)); }
 
+uint64_t xxh3_64(const void* bytes, size_t count) { return XXH3_64bits(bytes, count); }
+
 std::string xxh3_hex(const void* bytes, size_t count) {
   return canonical_hex(XXH3_128bits(bytes, count));
 }

@@ -50,5 +50,7 @@ class Xxh3 {
 };
 
 std::string xxh3_hex(const void* bytes, size_t count);
+// XXH3 with 64-bit result, for many small pieces.
+uint64_t xxh3_64(const void* bytes, size_t count);
 
 }  // namespace assay

@@ -60,15 +60,21 @@ constexpr auto kPoints = std::to_array<std::string_view>({
     "config.sync_parent",
     "config.write",
     "data.read",
+    "ddp.bucket",
+    "ddp.join",
     "defect.duplicate_log_line",
+    "defect.flip_weight",
     "defect.nan_loss",
+    "defect.other_weights",
     "defect.repeat_sample",
     "defect.scale_gradient",
+    "defect.skip_collective",
     "defect.skip_optimizer_restore",
     "defect.skip_rng_restore",
     "defect.skip_sample",
     "defect.step_off_by_one",
     "defect.wrong_lr_after_resume",
+    "defect.wrong_shape",
     "environment.close",
     "environment.fsync",
     "environment.open",
@@ -85,6 +91,12 @@ constexpr auto kPoints = std::to_array<std::string_view>({
     "evidence.rename",
     "evidence.sync_parent",
     "evidence.write",
+    "facts.close",
+    "facts.fsync",
+    "facts.open",
+    "facts.rename",
+    "facts.sync_parent",
+    "facts.write",
     "ids.close",
     "ids.fsync",
     "ids.open",
@@ -97,6 +109,12 @@ constexpr auto kPoints = std::to_array<std::string_view>({
     "metrics.fsync",
     "metrics.open",
     "metrics.write",
+    "ranks.close",
+    "ranks.fsync",
+    "ranks.open",
+    "ranks.rename",
+    "ranks.sync_parent",
+    "ranks.write",
     "report.close",
     "report.fsync",
     "report.open",
@@ -109,6 +127,12 @@ constexpr auto kPoints = std::to_array<std::string_view>({
     "result.rename",
     "result.sync_parent",
     "result.write",
+    "shard.close",
+    "shard.fsync",
+    "shard.open",
+    "shard.rename",
+    "shard.sync_parent",
+    "shard.write",
     "train.backward",
     "train.eval",
     "train.first_batch",
@@ -136,7 +160,7 @@ constexpr auto kErrorNames = std::to_array<ErrorName>({
     {"EROFS", EROFS},
 });
 
-enum class ActionKind { kKill, kExit, kThrow, kErrno, kShort, kStall, kOn };
+enum class ActionKind { kKill, kExit, kThrow, kErrno, kShort, kStall, kStop, kOn };
 
 struct Action {
   ActionKind kind = ActionKind::kKill;
@@ -149,6 +173,7 @@ struct Rule {
   size_t point = 0;  // index in kPoints
   uint64_t first_hit = 1;
   bool is_repeated = false;
+  std::optional<int64_t> rank;  // none: every rank
   Action action;
 };
 
@@ -160,6 +185,7 @@ struct Armory {
 };
 
 std::atomic<bool> is_armed{false};
+std::atomic<int64_t> own_rank{0};
 
 Armory& armory() {
   static Armory instance;
@@ -173,8 +199,9 @@ std::optional<size_t> index_of(std::string_view name) {
 }
 
 [[noreturn]] void refuse(const std::string& rule, const std::string& problem) {
-  throw ConfigError(cat("ASSAY_FAULTS: ", quoted(rule), ": ", problem,
-                        ". Fix: write point[:hit[+]]=action, e.g. checkpoint.rename:2=kill"));
+  throw ConfigError(
+      cat("ASSAY_FAULTS: ", quoted(rule), ": ", problem,
+          ". Fix: write point[@rank][:hit[+]]=action, e.g. checkpoint.rename:2=kill"));
 }
 
 size_t point_of(const std::string& name, const std::string& rule) {
@@ -215,18 +242,20 @@ Action parse_action(const std::string& text, const std::string& rule) {
   }
   if (!has_value && verb == "kill") return {ActionKind::kKill, 0, 0};
   if (!has_value && verb == "throw") return {ActionKind::kThrow, 0, 0};
+  if (!has_value && verb == "stop") return {ActionKind::kStop, 0, 0};
   if (!has_value && verb == "short") return {ActionKind::kShort, 0, 0};
   if (!has_value && verb == "on") return {ActionKind::kOn, 0, 0};
-  refuse(rule, cat("unknown action ", quoted(text),
-                   ", expected kill, exit:CODE, throw, errno:NAME, short, stall:SECONDS or on"));
+  refuse(rule,
+         cat("unknown action ", quoted(text),
+             ", expected kill, stop, exit:CODE, throw, errno:NAME, short, stall:SECONDS or on"));
 }
 
 // A fault that its place cannot show would be a test that cannot fail.
 void require_fitting(const Rule& rule) {
   const std::string_view point = kPoints[rule.point];
   const bool is_defect = point.starts_with("defect.");
-  const bool is_without_call =
-      point.starts_with("train.") || point == "checkpoint.begin" || point == "checkpoint.done";
+  const bool is_without_call = point.starts_with("train.") || point.starts_with("ddp.") ||
+                               point == "checkpoint.begin" || point == "checkpoint.done";
   const bool can_be_short = point.ends_with(".write") || point == "data.read";
   if (is_defect != (rule.action.kind == ActionKind::kOn)) {
     refuse(rule.text, is_defect ? "a planted defect takes the action \"on\" only"
@@ -257,6 +286,15 @@ Rule parse_rule(const std::string& text) {
     if (!hit || *hit == 0) refuse(text, cat("hit ", quoted(count), " is not a count from 1 on"));
     rule.first_hit = *hit;
   }
+  const size_t at = place.find('@');
+  if (at != std::string::npos) {
+    const std::optional<int64_t> rank = parse_int64(place.substr(at + 1));
+    if (!rank || *rank < 0) {
+      refuse(text, cat("rank ", quoted(place.substr(at + 1)), " is not a number from 0 on"));
+    }
+    rule.rank = *rank;
+    place.resize(at);
+  }
   rule.point = point_of(place, text);
   require_fitting(rule);
   return rule;
@@ -267,6 +305,9 @@ void perform(const Rule& rule, uint64_t hit, FaultOutcome& outcome) {
     case ActionKind::kKill:
       ::kill(::getpid(), SIGKILL);
       while (true) ::pause();  // nothing may happen after the kill, however late it arrives
+    case ActionKind::kStop:
+      ::kill(::getpid(), SIGSTOP);
+      break;
     case ActionKind::kExit:
       ::_exit(rule.action.number);
     case ActionKind::kThrow:
@@ -300,7 +341,8 @@ FaultOutcome fault_point(std::string_view name) {
     hit = ++armed.num_hits[*point];
     for (const Rule& rule : armed.rules) {
       const bool is_due = rule.is_repeated ? hit >= rule.first_hit : hit == rule.first_hit;
-      if (rule.point == *point && is_due) due.push_back(rule);
+      const bool is_for_us = !rule.rank || *rule.rank == own_rank.load();
+      if (rule.point == *point && is_due && is_for_us) due.push_back(rule);
     }
   }
   FaultOutcome outcome;
@@ -326,6 +368,8 @@ void arm_faults(std::string_view specification) {
   armed.rules = std::move(rules);
   is_armed.store(!armed.rules.empty(), std::memory_order_relaxed);
 }
+
+void set_fault_rank(int64_t rank) { own_rank.store(rank); }
 
 void disarm_faults() { arm_faults(""); }
 

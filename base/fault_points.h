@@ -4,13 +4,16 @@
 //   ASSAY_FAULTS="checkpoint.rename=kill"                 the first hit
 //   ASSAY_FAULTS="checkpoint.model.write:3=errno:ENOSPC"  the third hit only
 //   ASSAY_FAULTS="train.optimizer:5+=stall:0.05"          every hit from the fifth on
+//   ASSAY_FAULTS="train.backward@1:5=stop"               on rank 1 only
 //   several are separated by ';'
 //
-// Actions: kill (a real SIGKILL of this process), exit:CODE, throw, errno:NAME, short (the write
-// takes half of its bytes), stall:SECONDS, on (for the defect.* places that ask is_fault_due()).
-// An action that its place could not show (errno where no system call is made) is refused.
+// Actions: kill (a real SIGKILL of this process), stop (a real SIGSTOP), exit:CODE, throw,
+// errno:NAME, short (the write takes half of its bytes), stall:SECONDS, on (for the defect.* places
+// that ask is_fault_due()). An action that its place could not show (errno where no system call is
+// made) is refused.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +41,9 @@ std::span<const std::string_view> known_fault_points();
 // Parses ASSAY_FAULTS once at program start. Throws ConfigError for an unknown point (with the
 // nearest spelling), action, or count.
 void arm_faults_from_environment();
+
+// This process's rank, for rules that name one; 0 until set.
+void set_fault_rank(int64_t rank);
 
 // The same for a given text, with all hits counted from zero; what was armed before is dropped.
 void arm_faults(std::string_view specification);

@@ -75,6 +75,18 @@ void FileWriter::write(const void* bytes, size_t count) {
   write_all(descriptor_, std::string_view(static_cast<const char*>(bytes), count), path_, site_);
 }
 
+void FileWriter::overwrite_start(std::string_view text) {
+  require_open(descriptor_, path_, "overwrite");
+  const off_t end = ::lseek(descriptor_, 0, SEEK_CUR);
+  if (end < static_cast<off_t>(text.size())) {
+    throw InternalError(cat(text.size(), " bytes overwritten of ", quoted(path_), ", which has ",
+                            static_cast<int64_t>(end)));
+  }
+  if (::lseek(descriptor_, 0, SEEK_SET) != 0) throw FileError("seek in", path_, errno);
+  write_all(descriptor_, text, path_, site_);
+  if (::lseek(descriptor_, end, SEEK_SET) != end) throw FileError("seek in", path_, errno);
+}
+
 void FileWriter::sync() {
   require_open(descriptor_, path_, "sync");
   sync_descriptor(descriptor_, path_, site_);

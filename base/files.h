@@ -65,6 +65,8 @@ class FileWriter {
   FileWriter& operator=(const FileWriter&) = delete;
   void write(const void* bytes, size_t count);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  // Replaces the first bytes of what was written; later writes go on at the end.
+  void overwrite_start(std::string_view text);
   void sync();
   void close();
   const std::string& path() const { return path_; }

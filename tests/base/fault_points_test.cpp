@@ -51,6 +51,15 @@ TEST_F(FaultPoints, AreSortedAndUnique) {
   EXPECT_GE(points.size(), 90U);
 }
 
+TEST_F(FaultPoints, FireOnTheNamedRankOnly) {
+  arm_faults("config.open@2:1+=errno:ENOSPC");
+  EXPECT_EQ(fault_point("config.open").error_number, 0);
+  set_fault_rank(2);
+  EXPECT_EQ(fault_point("config.open").error_number, ENOSPC);
+  set_fault_rank(0);
+  EXPECT_THAT(refusal_of("config.open@x=kill"), HasSubstr("rank \"x\" is not a number"));
+}
+
 TEST_F(FaultPoints, FireAtTheFirstHitOnly) {
   arm_faults("config.open=errno:ENOSPC");
   EXPECT_EQ(fault_point("config.close").error_number, 0);

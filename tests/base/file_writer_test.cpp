@@ -83,6 +83,18 @@ TEST(FileWriter, WritesPiecesInOrder) {
   EXPECT_EQ(read_file(path), "one two");
 }
 
+TEST(FileWriter, ReplacesItsStartAndGoesOnAtTheEnd) {
+  const TemporaryFolder folder;
+  const std::string path = join_path(folder.path(), "file");
+  FileWriter writer(path, "config");
+  writer.write("----body");
+  writer.overwrite_start("head");
+  writer.write("-end");
+  EXPECT_THROW(writer.overwrite_start(std::string(13, 'x')), InternalError);
+  writer.close();
+  EXPECT_EQ(read_file(path), "headbody-end");
+}
+
 TEST(FileWriter, NeverOverwrites) {
   const TemporaryFolder folder;
   const std::string path = join_path(folder.path(), "file");

@@ -1,0 +1,2 @@
+// See README.md of this folder.
+#pragma once

@@ -1,0 +1,13 @@
+// See README.md of this folder.
+#pragma once
+
+namespace gloo::transport {
+
+class Device;
+
+class UnboundBuffer {
+ public:
+  virtual ~UnboundBuffer() = 0;
+};
+
+}  // namespace gloo::transport
