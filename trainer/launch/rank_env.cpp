@@ -5,7 +5,9 @@
 #include <optional>
 #include <string_view>
 
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -123,6 +125,18 @@ RankEnv find_place(const Variables& variables) {
   return RankEnv{};
 }
 
+// A file in memory has no name that could be replaced.
+void write_in_memory(const std::string& path, std::string_view text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (fd < 0) return;
+  while (!text.empty()) {
+    const ssize_t count = write(fd, text.data(), text.size());
+    if (count <= 0) break;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  close(fd);
+}
+
 }  // namespace
 
 RankEnv resolve_rank_env(const Lookup& lookup) {
@@ -145,9 +159,11 @@ void write_error_file(const std::string& path, const std::string& message) noexc
     nlohmann::json root;
     root["message"]["message"] = message;
     root["message"]["extraInfo"] = info;
+    const std::string text = root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (path.starts_with(kMemoryErrorFilePrefix)) return write_in_memory(path, text);
     remove_file(path);
     FileWriter writer(path, "log");
-    writer.write(root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    writer.write(text);
     writer.close();
   } catch (...) {
     return;  // the process is failing already; its own message goes to stderr

@@ -28,6 +28,11 @@ using Lookup = std::function<const char*(const char*)>;
 // variable, value (quoted) and what is expected for anything contradictory or out of range.
 RankEnv resolve_rank_env(const Lookup& lookup);
 
+// What assay launch hands to its ranks besides torchrun's variables: the descriptor of a listening
+// socket for the store, to rank 0; and error files that are files in memory.
+inline constexpr const char* kStoreSocketVariable = "ASSAY_STORE_FD";
+inline constexpr const char* kMemoryErrorFilePrefix = "/proc/self/fd/";
+
 // Writes torchrun's error file, so that it shows our message as the root cause. Never throws: the
 // run has already failed.
 void write_error_file(const std::string& path, const std::string& message) noexcept;
