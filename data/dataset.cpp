@@ -18,12 +18,12 @@ struct SourceEntry {
 
 // Sorted by name.
 constexpr SourceEntry kSources[] = {
-    {"digits", open_digits}, {"fashion_mnist", open_fashion_mnist},
-    {"mnist", open_mnist},   {"synthetic", open_synthetic},
-    {"text", open_text},
+    {"digits", open_digits}, {"fashion_mnist", open_fashion_mnist}, {"mnist", open_mnist},
+    {"packed", open_packed}, {"synthetic", open_synthetic},         {"text", open_text},
+    {"tokens", open_tokens},
 };
-constexpr std::string_view kDatasetNames[] = {"digits", "fashion_mnist", "mnist", "synthetic",
-                                              "text"};
+constexpr std::string_view kDatasetNames[] = {"digits",    "fashion_mnist", "mnist", "packed",
+                                              "synthetic", "text",          "tokens"};
 static_assert(std::size(kSources) == std::size(kDatasetNames));
 
 // The first samples of another data set.
@@ -39,6 +39,7 @@ class FirstSamples : public Dataset {
     whole_->read(id, features, targets);
   }
   int64_t valid_targets(int64_t id) const override { return whole_->valid_targets(id); }
+  const EncodedImages* images() const override { return whole_->images(); }
 
  private:
   std::unique_ptr<Dataset> whole_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ struct SourceFile {
   std::string sha256;
 };
 
+class EncodedImages;
+
 // One split of a data set. Reads are const and thread-safe: several workers call read() at once.
 // Sample ids are 0 .. size()-1 within the split.
 class Dataset {
@@ -45,6 +48,8 @@ class Dataset {
                     std::span<int64_t> targets) const = 0;
   // Targets that count in the loss; a pure function of the id.
   virtual int64_t valid_targets(int64_t id) const;
+  // The image files behind the samples, not decoded; null if the samples are something else.
+  virtual const EncodedImages* images() const { return nullptr; }
 };
 
 struct OpenedData {
@@ -62,9 +67,11 @@ struct DataRequest {
   int64_t max_train_samples = 0;  // 0: all
   int64_t max_eval_samples = 0;
   int64_t synthetic_samples = 1024;
-  std::vector<int64_t> image_shape = {};  // what the model wants: {C, H, W}; for `synthetic`
-  bool is_tokens = false;                 // `synthetic` gives tokens instead of images
-  int64_t num_classes = 10;               // synthetic's classes or vocabulary
+  std::vector<int64_t> image_shape = {};   // what the model wants: {C, H, W}; for `synthetic`
+  bool is_tokens = false;                  // `synthetic` gives tokens instead of images
+  int64_t num_classes = 10;                // synthetic's classes or vocabulary
+  int64_t class_limit = 0;                 // files' labels or ids must be below; 0: not known
+  std::optional<int64_t> token_bits = {};  // `tokens` without a header: 16 or 32; unset: 16
 };
 
 // Every name that open_data knows, sorted.

@@ -19,6 +19,8 @@ OpenedSource open_digits(const DataRequest& request);
 OpenedSource open_mnist(const DataRequest& request);
 OpenedSource open_fashion_mnist(const DataRequest& request);
 OpenedSource open_synthetic(const DataRequest& request);
+OpenedSource open_packed(const DataRequest& request);
+OpenedSource open_tokens(const DataRequest& request);
 OpenedSource open_text(const DataRequest& request);
 
 // Whole file; a failure becomes a DataError that says to check --data_dir.

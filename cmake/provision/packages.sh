@@ -5,6 +5,8 @@
 # Debian's and Ubuntu's name, then the header.
 readonly build_headers=("nlohmann-json3-dev nlohmann/json.hpp" "libcxxopts-dev cxxopts.hpp"
   "zlib1g-dev zlib.h")
+# Come along where something is installed anyway; without one of them a part says that it lacks it.
+readonly optional_headers=("libpcre2-dev pcre2.h")
 readonly test_headers=("libgtest-dev gtest/gtest.h" "libgmock-dev gmock/gmock.h")
 
 missing_words=()
@@ -127,10 +129,15 @@ provide_packages() {
   export CXX="$compiler" # the one that was checked, not what cmake would find first
 }
 
-# ccache comes along where something is installed anyway; it is never a reason to install.
+# ccache and the optional headers come along where something is installed anyway; they are never a
+# reason to install.
 install_packages() {
+  local entry
   export DEBIAN_FRONTEND=noninteractive
   command -v ccache >/dev/null || missing_packages+=(ccache)
+  for entry in "${optional_headers[@]}"; do
+    [[ -e /usr/include/${entry#* } ]] || missing_packages+=("${entry% *}")
+  done
   # The timeout waits for a package manager that runs on its own on a new machine.
   shown apt-get -qq -o DPkg::Lock::Timeout=300 update ||
     say "apt-get update failed; trying with the package lists that are there"

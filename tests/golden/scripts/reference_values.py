@@ -50,3 +50,17 @@ def gradient_record(module):
             "projections": [float((gradient * p).sum()).hex() for p in probes],
         })
     return records
+
+
+def fill_by_fan_in(module):
+    """Parameter number k, in order of registration, gets uniform(k) of variance 2 / fan_in where it
+    has two or more dimensions (fan_in: elements of weight[0]), else a tenth of uniform(k), plus 1
+    for norm weights: activations keep their size through deep networks."""
+    with torch.no_grad():
+        for stream, (name, parameter) in enumerate(module.named_parameters()):
+            fan_in = math.prod(parameter.shape[1:])
+            scale = math.sqrt(24.0 / fan_in) if parameter.dim() > 1 else 0.1
+            values = scale * uniform(stream, tuple(parameter.shape))
+            if parameter.dim() == 1 and name.endswith("weight"):
+                values = values + 1.0
+            parameter.copy_(values)
