@@ -25,7 +25,7 @@ struct Subcommand {
   int (*run)(const CommandOptions& options);
 };
 
-constexpr std::array<Subcommand, 5> kSubcommands = {{
+constexpr std::array<Subcommand, 6> kSubcommands = {{
     {"list", "Lists the checkpoints of a run with step, size, time and whether they verify.",
      list_command},
     {"inspect",
@@ -34,8 +34,14 @@ constexpr std::array<Subcommand, 5> kSubcommands = {{
     {"verify", "Reads every byte of a checkpoint, or of all of a run, and names what is damaged.",
      verify_command},
     {"digest", "Prints the state digest of a checkpoint, whole and by component.", digest_command},
-    {"export", "Writes the model's weights under their published names as one .safetensors file.",
+    {"export",
+     "Writes the model's weights under their published names: one .safetensors file, or with "
+     "--format hf a folder that Hugging Face's from_pretrained reads.",
      export_command},
+    {"import",
+     "Makes weights of torchvision or Hugging Face (a .safetensors file, or a folder with one) a "
+     "file to train from with model.init_from.",
+     import_command},
 }};
 
 std::string overview() {
@@ -118,11 +124,6 @@ const Subcommand* find_subcommand(const std::string& word) {
 
 const Subcommand& require_subcommand(const std::string& word) {
   if (const Subcommand* found = find_subcommand(word)) return *found;
-  if (word == "import") {
-    throw ConfigError(
-        "assay checkpoint import is not in this release (0.1). Fix: train from a checkpoint "
-        "of Assay's own with --resume_from_checkpoint");
-  }
   std::vector<std::string> names;
   for (const Subcommand& subcommand : kSubcommands) names.emplace_back(subcommand.name);
   const auto nearest = nearest_spelling(word, names);
@@ -207,7 +208,8 @@ int verify_command(const CommandOptions& options) {
 int run_checkpoint_command(std::span<const std::string> words) {
   if (words.empty()) {
     throw ConfigError(
-        "assay checkpoint needs a subcommand: list, inspect, verify, digest or export. "
+        "assay checkpoint needs a subcommand: list, inspect, verify, digest, export or "
+        "import. "
         "Fix: see assay checkpoint --help");
   }
   if (words.front() == "--help" || words.front() == "-h") {
@@ -215,13 +217,19 @@ int run_checkpoint_command(std::span<const std::string> words) {
     return static_cast<int>(ExitCode::kOk);
   }
   const Subcommand& subcommand = require_subcommand(words.front());
-  const CommandOptions options =
-      parse_command({.name = cat("assay checkpoint ", subcommand.name),
-                     .summary = std::string(subcommand.summary),
-                     .path_names = subcommand.name == "export" ? "CHECKPOINT" : "PATH",
-                     .path_count = 1,
-                     .has_output = subcommand.name == "export"},
-                    words.subspan(1));
+  const bool is_export = subcommand.name == "export";
+  const bool is_import = subcommand.name == "import";
+  const CommandOptions options = parse_command(
+      {.name = cat("assay checkpoint ", subcommand.name),
+       .summary = std::string(subcommand.summary),
+       .path_names = is_export   ? "CHECKPOINT"
+                     : is_import ? "FILE.safetensors|FOLDER"
+                                 : "PATH",
+       .path_count = 1,
+       .has_output = is_export || is_import,
+       .formats = is_export ? std::vector<std::string>{"safetensors", "torchvision", "hf"}
+                            : std::vector<std::string>{}},
+      words.subspan(1));
   if (options.is_help) {
     std::cout << options.help;
     return static_cast<int>(ExitCode::kOk);
@@ -230,7 +238,8 @@ int run_checkpoint_command(std::span<const std::string> words) {
     return subcommand.run(options);
   } catch (const FileError& error) {
     throw CheckpointError(
-        cat(error.what(), ". Fix: give a readable checkpoint folder or run folder"));
+        cat(error.what(), ". Fix: give a readable checkpoint folder or run folder",
+            is_export || is_import ? ", and an --output in a folder that exists" : ""));
   }
 }
 

@@ -24,6 +24,7 @@ void refuse_unknown_options(const CommandDescription& command,
                             const std::vector<std::string>& words) {
   std::vector<std::string> known = {"--json", "--help"};
   if (command.has_output) known.emplace_back("--output");
+  if (!command.formats.empty()) known.emplace_back("--format");
   for (const std::string& word : words) {
     if (word == "--") return;
     if (!word.starts_with("-") || word == "-" || word == "-h") continue;
@@ -36,13 +37,29 @@ void refuse_unknown_options(const CommandDescription& command,
   }
 }
 
+void check_format(const CommandDescription& command, const std::string& format) {
+  if (std::find(command.formats.begin(), command.formats.end(), format) != command.formats.end()) {
+    return;
+  }
+  const auto nearest = nearest_spelling(format, command.formats);
+  throw ConfigError(cat("--format is ", quoted(format), ", must be one of ",
+                        join(command.formats, ", "), " (", command.name, "). Fix: --format ",
+                        nearest ? *nearest : command.formats.front()));
+}
+
 cxxopts::Options declare(const CommandDescription& command) {
   cxxopts::Options options(command.name, command.summary + "\n");
   options.custom_help(cat(command.path_names, " [options]"));
   options.add_options()("json", "Print JSON instead of text (default: off)");
   if (command.has_output) {
-    options.add_options()("output", "The file to write; must not exist (no default)",
-                          cxxopts::value<std::string>(), "FILE");
+    options.add_options()("output", "What to write; must not exist (no default)",
+                          cxxopts::value<std::string>(), "PATH");
+  }
+  if (!command.formats.empty()) {
+    options.add_options()("format",
+                          cat("Whose files to write: ", join(command.formats, ", "),
+                              " (default: ", command.formats.front(), ")"),
+                          cxxopts::value<std::string>(), "NAME");
   }
   options.add_options()("h,help", "Print this help and do nothing else (default: off)");
   return options;
@@ -69,10 +86,14 @@ CommandOptions parse_command(const CommandDescription& command,
     if (command.has_output && result.count("output") > 0) {
       parsed.output = result["output"].as<std::string>();
     }
+    if (!command.formats.empty() && result.count("format") > 0) {
+      parsed.format = result["format"].as<std::string>();
+    }
   } catch (const cxxopts::exceptions::exception& error) {
     throw ConfigError(
         cat(command.name, ": ", error.what(), ". Fix: see ", command.name, " --help"));
   }
+  if (!parsed.format.empty()) check_format(command, parsed.format);
   if (parsed.is_help || parsed.paths.size() == command.path_count) return parsed;
   throw ConfigError(cat(command.name, " takes ", command.path_count, " path",
                         command.path_count == 1 ? "" : "s", " (", command.path_names, "), got ",

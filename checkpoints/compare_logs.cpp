@@ -19,7 +19,8 @@ namespace assay::checkpoints {
 namespace {
 
 // Times and memory differ between any two runs.
-constexpr std::array<std::string_view, 3> kIgnored = {"time_ms", "phases", "memory"};
+constexpr std::array<std::string_view, 4> kIgnored = {"time_ms", "phases", "comm_total_ms",
+                                                      "memory"};
 // Causes before what follows from them.
 constexpr std::array<std::string_view, 13> kOrder = {
     "step",    "ids_digest",    "epoch",         "samples_seen", "tokens_seen",

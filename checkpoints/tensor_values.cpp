@@ -84,6 +84,18 @@ std::string element_text(const TensorView& tensor, uint64_t index) {
   return cat(text, " (bits 0x", hex_encode(bits), ")");
 }
 
+std::vector<unsigned char> as_float32(const TensorView& tensor) {
+  const uint64_t width = dtype_bytes(tensor.dtype);
+  const Decode decode = decoder(tensor.dtype);
+  const uint64_t count = tensor.byte_count / width;
+  std::vector<unsigned char> bytes(count * sizeof(float));
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<float>(decode(bytes_of(tensor) + i * width));
+    std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
+  }
+  return bytes;
+}
+
 std::string element_name(const TensorView& tensor, uint64_t index) {
   if (tensor.shape.empty()) return tensor.name;
   std::vector<std::string> parts;

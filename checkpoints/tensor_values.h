@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoints/safetensors.h"
 
@@ -15,6 +16,9 @@ std::string element_text(const TensorView& tensor, uint64_t index);
 
 // "conv1.weight[3, 0, 12]"; a scalar has no brackets.
 std::string element_name(const TensorView& tensor, uint64_t index);
+
+// The elements of a floating point tensor as float32: exact for F16 and BF16.
+std::vector<unsigned char> as_float32(const TensorView& tensor);
 
 // Flat index of the first element whose bits differ; nothing if all are equal. Same dtype and
 // shape.

@@ -9,17 +9,12 @@
 #include <torch/nn/init.h>
 #include <torch/nn/module.h>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "models/sizes.h"
 
 namespace assay::models {
 namespace {
 
-// B images
-constexpr int64_t kClasses = 10;
-constexpr int64_t kChannels = 1;
-constexpr int64_t kSide = 28;
+// B images, K classes
 // (28 - 3 + 1) = 26, (26 - 3 + 1) = 24, 24 / 2 = 12; 64 channels of 12 x 12.
 constexpr int64_t kFlattened = 64 * 12 * 12;
 
@@ -51,22 +46,21 @@ class LayerImpl : public torch::nn::Module {
 
 class MnistCnnImpl : public torch::nn::Module {
  public:
-  MnistCnnImpl(const DropoutRates& rates, at::Device device) : rates_(rates) {
-    conv1_ = add_layer("conv1", {32, kChannels, 3, 3}, device);
+  MnistCnnImpl(const DropoutRates& rates, int64_t num_classes, at::Device device) : rates_(rates) {
+    conv1_ = add_layer("conv1", {32, 1, 3, 3}, device);
     conv2_ = add_layer("conv2", {64, 32, 3, 3}, device);
     fc1_ = add_layer("fc1", {128, kFlattened}, device);
-    fc2_ = add_layer("fc2", {kClasses, 128}, device);
+    fc2_ = add_layer("fc2", {num_classes, 128}, device);
   }
 
-  at::Tensor forward(const at::Tensor& images) {  // [B, 1, 28, 28]
-    check_images(images);
+  at::Tensor forward(const at::Tensor& images) {           // [B, 1, 28, 28]
     at::Tensor x = at::relu(convolve(images, *conv1_));    // [B, 32, 26, 26]
     x = at::relu(convolve(x, *conv2_));                    // [B, 64, 24, 24]
     x = at::max_pool2d(x, 2);                              // [B, 64, 12, 12]
     x = at::dropout(x, rates_.after_pool, is_training());  // [B, 64, 12, 12]
     x = at::relu(connect(at::flatten(x, 1), *fc1_));       // [B, 128]
     x = at::dropout(x, rates_.after_fc1, is_training());   // [B, 128]
-    return connect(x, *fc2_);                              // [B, 10]
+    return connect(x, *fc2_);                              // [B, K]
   }
 
  private:
@@ -83,16 +77,6 @@ class MnistCnnImpl : public torch::nn::Module {
     return at::linear(x, layer.weight(), layer.bias());
   }
 
-  static void check_images(const at::Tensor& images) {
-    if (images.dim() == 4 && images.size(1) == kChannels && images.size(2) == kSide &&
-        images.size(3) == kSide) {
-      return;
-    }
-    throw InternalError(cat("mnist_cnn got images of shape ", shape_text(images.sizes()),
-                            ", expected [B, 1, 28, 28]. Fix: use a data set of that shape, or "
-                            "convert it before the model"));
-  }
-
   DropoutRates rates_;
   std::shared_ptr<LayerImpl> conv1_;
   std::shared_ptr<LayerImpl> conv2_;
@@ -102,27 +86,12 @@ class MnistCnnImpl : public torch::nn::Module {
 
 }  // namespace
 
-ModelShape mnist_cnn_shape() {
-  return {.task = Task::kClassification,
-          .num_classes = kClasses,
-          .image_shape = {kChannels, kSide, kSide},
-          .context_length = 0};
-}
-
 Model make_mnist_cnn(const config::ModelConfig& config, Weights weights) {
   DropoutRates rates;
   if (config.dropout) rates = {.after_pool = *config.dropout, .after_fc1 = *config.dropout};
-  check_dropout(config.name, rates.after_pool);
-  const at::Device device = weights == Weights::kShapesOnly ? at::kMeta : at::kCPU;
-  auto module = std::make_shared<MnistCnnImpl>(rates, device);
-  const ModelShape shape = mnist_cnn_shape();
-  return {.name = config.name,
-          .task = shape.task,
-          .module = module,
-          .forward = [module](const at::Tensor& images) { return module->forward(images); },
-          .num_classes = shape.num_classes,
-          .image_shape = shape.image_shape,
-          .context_length = shape.context_length};
+  const int64_t num_classes = checked_image_sizes(config).num_classes;
+  return image_model(config,
+                     std::make_shared<MnistCnnImpl>(rates, num_classes, device_of(weights)));
 }
 
 }  // namespace assay::models

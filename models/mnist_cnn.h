@@ -5,8 +5,6 @@
 
 namespace assay::models {
 
-ModelShape mnist_cnn_shape();
-
 // Throws ConfigError if model.dropout is not in [0, 1).
 Model make_mnist_cnn(const config::ModelConfig& config, Weights weights);
 

@@ -136,7 +136,8 @@ TEST(CheckpointCommand, WrongWordsGetTheNearestSpelling) {
     return thrown_message<ConfigError>([&] { checkpoint(words); });
   };
   EXPECT_THAT(refused({"lst", "x"}), HasSubstr("did you mean \"list\"?"));
-  EXPECT_THAT(refused({"import", "x"}), HasSubstr("not in this release"));
+  EXPECT_THAT(refused({"export", "x", "--format", "torchvison"}),
+              AllOf(HasSubstr("--format is \"torchvison\""), HasSubstr("Fix: --format torchvision")));
   EXPECT_THAT(refused({"list", "x", "--jsn"}), HasSubstr("did you mean \"--json\"?"));
   EXPECT_THAT(refused({"list", "x", "--output", "y"}), HasSubstr("--output"));
   EXPECT_THAT(refused({"list"}), HasSubstr("got 0"));
@@ -147,7 +148,7 @@ TEST(CheckpointCommand, WrongWordsGetTheNearestSpelling) {
 TEST(CheckpointCommand, HelpNamesEveryOption) {
   EXPECT_THAT(checkpoint({"--help"}).text,
               AllOf(HasSubstr("list"), HasSubstr("export"), HasSubstr("verify")));
-  for (const std::string name : {"list", "inspect", "verify", "digest", "export"}) {
+  for (const std::string name : {"list", "inspect", "verify", "digest", "export", "import"}) {
     const Outcome outcome = checkpoint({name, "--help"});
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.text,

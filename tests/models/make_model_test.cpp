@@ -25,14 +25,17 @@ config::ModelConfig named(const std::string& name) {
 
 class EveryModel : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(EveryModel, HasTheParameterCountOfItsPythonReference) {
+// The models of parameters.json; the other image models have lists of their own.
+class RecordedModel : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RecordedModel, HasTheParameterCountOfItsPythonReference) {
   const nlohmann::json golden = read_golden("parameters");
   const Model model = make_model(named(GetParam()), Weights::kShapesOnly);
   EXPECT_EQ(parameter_count(model), golden["count"][GetParam()].get<int64_t>());
 }
 
 // The golden lists of the deepest models hold their first and last 14 parameters.
-TEST_P(EveryModel, HasTheParameterNamesAndShapesOfItsPythonReference) {
+TEST_P(RecordedModel, HasTheParameterNamesAndShapesOfItsPythonReference) {
   const nlohmann::json golden = read_golden("parameters")["parameters"][GetParam()];
   const auto parameters =
       make_model(named(GetParam()), Weights::kShapesOnly).module->named_parameters();
@@ -68,16 +71,22 @@ TEST_P(EveryModel, AsShapesOnlyLeavesTheGeneratorAlone) {
   EXPECT_TRUE(at::rand({4}).equal(expected));
 }
 
+std::string test_name(const ::testing::TestParamInfo<std::string>& parameterized) {
+  std::string name;
+  for (const char c : parameterized.param) {
+    if (c != '_') name.push_back(c);
+  }
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Names, EveryModel,
                          ::testing::ValuesIn(config::model_names().begin(),
                                              config::model_names().end()),
-                         [](const auto& parameterized) {
-                           std::string name;
-                           for (const char c : parameterized.param) {
-                             if (c != '_') name.push_back(c);
-                           }
-                           return name;
-                         });
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(Names, RecordedModel,
+                         ::testing::Values("mnist_cnn", "gpt_tiny", "gpt2", "gpt2_medium",
+                                           "gpt2_large", "gpt2_xl"),
+                         test_name);
 
 TEST(MakeModel, Gpt2HasItsPublishedSize) {
   EXPECT_EQ(parameter_count(make_model(named("gpt2"), Weights::kShapesOnly)), 124'439'808);
