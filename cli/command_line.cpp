@@ -17,6 +17,8 @@
 #include "harness/accept_command.h"
 #include "harness/verify_command.h"
 #include "platform/doctor_command.h"
+#include "platform/environment.h"
+#include "trainer/launch/launch_command.h"
 
 namespace assay::cli {
 namespace {
@@ -29,6 +31,10 @@ struct Command {
   std::string_view text;   // one sentence
   Handler run = nullptr;   // null: not in this release
 };
+
+int run_data(std::span<const std::string> words) {
+  return data::run_data_command(words, platform::available_cpus());
+}
 
 constexpr std::string_view kRelease = "0.1";
 constexpr std::string_view kJudge = "Judge a machine";
@@ -45,14 +51,14 @@ constexpr std::array<Command, 13> kCommands = {{
     {"compare", kJudge, "Compare platforms from their acceptance folders"},
     {"history", kJudge, "Show trends over many acceptance folders"},
     {"train", kTrain, "Train a model: one rank, alone a whole run", run_train_command},
-    {"launch", kTrain, "Start and supervise the ranks of a run"},
-    {"estimate", kTrain, "Say what a run will need before it starts"},
+    {"launch", kTrain, "Start and supervise the ranks of a run", launch::run_launch_command},
+    {"estimate", kTrain, "Say what a run will need before it starts", run_estimate_command},
     {"watch", kTrain, "Follow a run from another terminal"},
     {"checkpoint", kLook, "List, inspect, verify and digest checkpoints",
      checkpoints::run_checkpoint_command},
     {"diff", kLook, "Find the first difference of two runs or two checkpoints",
      checkpoints::run_diff_command},
-    {"data", kLook, "Show and verify data sets", data::run_data_command},
+    {"data", kLook, "Show and verify data sets, pack them, tokenize text", run_data},
     {"sample", kLook, "Write text with a GPT checkpoint"},
 }};
 
@@ -161,7 +167,10 @@ int run_command_line(std::span<const std::string> words) {
   if (first == "help" || first == "--help" || first == "-h") return run_help(words.subspan(1));
   const Command& command = command_named(first);
   // The trainer arms its own faults; arming them here too would fire them twice.
-  if (command.run != run_train_command) arm_faults_from_environment();
+  const bool is_starter = command.run == run_train_command ||
+                          command.run == run_estimate_command ||
+                          command.run == launch::run_launch_command;
+  if (!is_starter) arm_faults_from_environment();
   return command.run(words.subspan(1));
 }
 

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include <unistd.h>
@@ -11,15 +12,16 @@
 #include "platform/programs.h"
 
 namespace assay::cli {
+namespace {
 
-int run_train_command(std::span<const std::string> words) {
+int become_trainer(std::string_view command, std::span<const std::string> words) {
   const platform::TrainerProgram trainer = platform::find_trainer();
   const std::string problem = platform::trainer_problem(trainer);
   if (!problem.empty()) {
     throw CouldNotRunError(
         cat("cannot start the trainer: ", problem, ". Fix: ", platform::trainer_fix(trainer)));
   }
-  std::vector<std::string> texts = {trainer.path, "train"};
+  std::vector<std::string> texts = {trainer.path, std::string(command)};
   texts.insert(texts.end(), words.begin(), words.end());
   std::vector<char*> arguments;
   for (std::string& text : texts) arguments.push_back(text.data());
@@ -27,6 +29,14 @@ int run_train_command(std::span<const std::string> words) {
   execv(trainer.path.c_str(), arguments.data());
   throw CouldNotRunError(cat("cannot start the trainer ", quoted(trainer.path), ": ",
                              std::strerror(errno), ". Fix: ", platform::trainer_fix(trainer)));
+}
+
+}  // namespace
+
+int run_train_command(std::span<const std::string> words) { return become_trainer("train", words); }
+
+int run_estimate_command(std::span<const std::string> words) {
+  return become_trainer("estimate", words);
 }
 
 }  // namespace assay::cli

@@ -1,5 +1,5 @@
-// The trainer program: `assay-train train ...`, started by `assay train`, by launchers and by the
-// harness.
+// The trainer program: `assay-train train|estimate ...`, started by `assay`, by launchers and by
+// the harness.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "trainer/config/config_io.h"
+#include "trainer/estimate/estimate_command.h"
 #include "trainer/launch/rank_env.h"
 #include "trainer/run/stop_signal.h"
 #include "trainer/train_command.h"
@@ -30,9 +31,15 @@ int dispatch(const std::vector<std::string>& command, const assay::launch::RankE
   if (!words.empty() && words.front() == "--version") {
     return print(assay::trainer::trainer_version_text());
   }
+  if (!words.empty() && words.front() == "estimate") {
+    const assay::estimate::CommandOutput output =
+        assay::estimate::run_estimate_command({words.begin() + 1, words.end()});
+    print(output.text);
+    return output.code;
+  }
   if (words.empty() || words.front() != "train") {
     throw assay::ConfigError(
-        assay::cat("usage: assay-train train [CONFIG.json] [options] [key=value ...]; got ",
+        assay::cat("usage: assay-train train|estimate [CONFIG.json] [options] [key=value ...]; got ",
                    words.empty() ? "nothing" : assay::quoted(words.front())));
   }
   const std::vector<std::string> train_words(words.begin() + 1, words.end());

@@ -24,7 +24,7 @@ const std::map<std::string, Components, std::less<>>& allowed_edges() {
       {"checkpoints", {"base"}},
       {"trainer/config", {"base"}},
       {"trainer/metrics", {"base"}},
-      {"trainer/launch", {"base"}},
+      {"trainer/launch", {"base", "platform"}},
       {"data", {"base"}},
       {"trainer/run",
        {"base", "platform", "checkpoints", "trainer/config", "trainer/metrics", "data"}},
@@ -36,10 +36,13 @@ const std::map<std::string, Components, std::less<>>& allowed_edges() {
       {"trainer/distributed", {"base", "trainer/config", "trainer/launch", "trainer/metrics"}},
       {"trainer/step",
        {"base", "platform", "checkpoints", "trainer/config", "trainer/metrics", "data", "models",
-        "trainer/distributed"}},
+        "trainer/launch", "trainer/distributed"}},
+      {"trainer/estimate",
+       {"base", "platform", "trainer/config", "trainer/metrics", "trainer/step", "data", "models"}},
       {"trainer",
        {"base", "platform", "checkpoints", "trainer/config", "trainer/metrics", "trainer/launch",
-        "trainer/run", "trainer/distributed", "trainer/step", "data", "models"}},
+        "trainer/run", "trainer/distributed", "trainer/step", "trainer/estimate", "data",
+        "models"}},
   };
   return edges;
 }
@@ -98,10 +101,12 @@ bool is_torch(std::string_view header) {
 
 bool may_see_torch(const SourceFile& file) {
   constexpr auto kComponents =
-      std::to_array<std::string_view>({"models", "trainer", "trainer/distributed", "trainer/step"});
+      std::to_array<std::string_view>(
+          {"models", "trainer", "trainer/distributed", "trainer/estimate", "trainer/step"});
   // A component's tests lie at the same path below tests/; the build's own tests see everything.
   const bool is_test = file.path.starts_with("tests/");
   const std::string_view path = is_test ? std::string_view(file.path).substr(6) : file.path;
+  if (path.starts_with("bench/")) return true;
   if (is_test && (path.starts_with("build/") || path.starts_with("support/"))) return true;
   return std::find(kComponents.begin(), kComponents.end(), component_of(path)) != kComponents.end();
 }

@@ -64,7 +64,7 @@ TEST(AssayProgram, AsksForTheCommandBeforeOptions) {
 }
 
 TEST(AssayProgram, SaysWhatIsNotInThisRelease) {
-  for (const char* name : {"launch", "compare", "estimate", "watch", "history", "sample"}) {
+  for (const char* name : {"compare", "watch", "history", "sample"}) {
     const ProgramRun run = run_assay(std::string(name) + " --help");
     EXPECT_EQ(run.exit_code, 2) << name;
     EXPECT_THAT(run.errors,
@@ -137,8 +137,7 @@ TEST(AssayProgram, EndsQuietlyWhenItsReaderIsGone) {
 }
 
 TEST(AssayProgram, SaysOfLaterWordsThatTheyAreNotInThisRelease) {
-  for (const char* line :
-       {"accept --try-advice", "checkpoint import x", "data pack x", "data tokenize x"}) {
+  for (const char* line : {"accept --try-advice"}) {
     const ProgramRun run = run_assay(line);
     EXPECT_EQ(run.exit_code, 2) << line;
     EXPECT_THAT(run.errors, AllOf(HasSubstr("not in this release"), HasSubstr("Fix:"))) << line;

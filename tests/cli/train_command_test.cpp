@@ -42,6 +42,13 @@ TEST_F(TrainCommand, HandsAllWordsToTheTrainer) {
   EXPECT_THAT(run.errors, IsEmpty());
 }
 
+TEST_F(TrainCommand, HandsEstimateToTheTrainer) {
+  EXPECT_EQ(run_assay("estimate --world 2 --bf16", variable()).output,
+            "<estimate>\n<--world>\n<2>\n<--bf16>\n");
+  EXPECT_EQ(run_assay("help estimate", variable()).output, "<estimate>\n<--help>\n");
+  EXPECT_EQ(run_assay("estimate", variable() + "CODE=6 ").exit_code, 6);
+}
+
 TEST_F(TrainCommand, EndsWithTheTrainersCode) {
   EXPECT_EQ(run_assay("train", variable() + "CODE=7 ").exit_code, 7);
 }

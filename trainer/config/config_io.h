@@ -1,6 +1,8 @@
 // RunConfig from files, options and key=value words, and back. Torch-free.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,6 +65,10 @@ struct FieldDifference {
 };
 // Fields that differ, sorted by key. A setting left out equals one given as it is anyway.
 std::vector<FieldDifference> config_differences(const RunConfig& before, const RunConfig& after);
+
+// The numbers of schedule.milestones, none if it is empty; nothing if it is not a list of rising
+// numbers above 0.
+std::optional<std::vector<int64_t>> milestones_of(const ScheduleConfig& schedule);
 
 // Dotted keys that allow_config_change names, sorted.
 std::vector<std::string> allowed_changes(const RunConfig& config);

@@ -96,6 +96,18 @@ std::vector<FieldDifference> config_differences(const RunConfig& before, const R
   return differences;
 }
 
+std::optional<std::vector<int64_t>> milestones_of(const ScheduleConfig& schedule) {
+  std::vector<int64_t> milestones;
+  if (schedule.milestones.empty()) return milestones;
+  for (const std::string& word : split(schedule.milestones, ',')) {
+    const std::optional<int64_t> milestone = parse_int64(trimmed(word));
+    const int64_t previous = milestones.empty() ? 0 : milestones.back();
+    if (!milestone || *milestone <= previous) return std::nullopt;
+    milestones.push_back(*milestone);
+  }
+  return milestones;
+}
+
 std::vector<std::string> allowed_changes(const RunConfig& config) {
   std::vector<std::string> keys;
   for (const std::string& word : split(config.allow_config_change, ',')) {

@@ -90,7 +90,8 @@ Field row(Field field) {
   return field;
 }
 
-// The rows that stand in field_table_training.cpp.
+// The rows that stand in field_table_training.cpp and field_table_ranks.cpp.
 void add_training_rows(std::vector<Field>& table);
+void add_rank_rows(std::vector<Field>& table);
 
 }  // namespace assay::config::field_rows

@@ -107,6 +107,27 @@ void add_model_fields(std::vector<Field>& table) {
        .help = "Probability of every dropout of the model; 0 switches them off; left out: its own",
        .example = "0.1",
        .limits = kBelowOne}));
+  table.push_back(row<&R::model, &M::num_classes>(
+      {.key = "model.num_classes",
+       .group = kModel,
+       .role = kIdentity,
+       .help = "Classes of an image model; left out: 1000 for ImageNet's models, 10 for others",
+       .example = "10",
+       .limits = {.low = 2, .high = 1e6}}));
+  table.push_back(row<&R::model, &M::image_size>(
+      {.key = "model.image_size",
+       .group = kModel,
+       .role = kIdentity,
+       .help = "Side of an image model's square images, pixels; left out: the model's own",
+       .example = "224",
+       .limits = {.low = 8, .high = 8192}}));
+  table.push_back(row<&R::model, &M::init_from>(
+      {.key = "model.init_from",
+       .group = kModel,
+       .role = kIdentity,
+       .help = "A .safetensors file with the weights to start from, under the names of torchvision "
+               "or Hugging Face; left out: drawn at random",
+       .example = "weights.safetensors"}));
 }
 
 void add_data_fields(std::vector<Field>& table) {
@@ -117,7 +138,8 @@ void add_data_fields(std::vector<Field>& table) {
                                .names = {"dataset", "data"},
                                .group = kData,
                                .role = kIdentity,
-                               .help = "Data set; left out: digits for image models, text for GPTs",
+                               .help = "Data set; left out: that of the model: digits, cifar10, "
+                                       "image_folder (ImageNet), or text for GPTs",
                                .example = "digits",
                                .choices = views(dataset_names())}));
   table.push_back(row<&R::data, &D::directory>(
@@ -148,6 +170,13 @@ void add_data_fields(std::vector<Field>& table) {
        .help = "Tokens a sample; left out: the model's context length",
        .example = "64",
        .limits = {.low = 1, .high = 1048576}}));
+  table.push_back(row<&R::data, &D::token_bits>(
+      {.key = "data.token_bits",
+       .group = kData,
+       .role = kIdentity,
+       .help = "Width of the numbers in token files that have no header, 16 or 32; left out: 16",
+       .example = "32",
+       .limits = {.low = 16, .high = 32}}));
   table.push_back(row<&R::data, &D::synthetic_samples>(
       {.key = "data.synthetic_samples",
        .group = kData,
@@ -196,6 +225,7 @@ std::vector<Field> make_table() {
   add_model_fields(table);
   add_data_fields(table);
   field_rows::add_training_rows(table);
+  field_rows::add_rank_rows(table);
   return table;
 }
 

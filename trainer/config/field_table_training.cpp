@@ -147,7 +147,8 @@ void add_schedule_fields(std::vector<Field>& table) {
        .role = kIdentity,
        .help = "Learning rate over the steps",
        .example = "cosine",
-       .choices = {"constant", "constant_with_warmup", "linear", "cosine"}}));
+       .choices = {"constant", "constant_with_warmup", "linear", "cosine", "step", "multistep",
+                   "wsd"}}));
   table.push_back(row<&R::schedule, &S::warmup_steps>(
       {.key = "schedule.warmup_steps",
        .names = {"warmup_steps"},
@@ -169,6 +170,35 @@ void add_schedule_fields(std::vector<Field>& table) {
        .group = kSchedule,
        .help = "Step at which a decay ends; left out: max_steps at the first start, then kept",
        .example = "1000",
+       .limits = kCount}));
+  table.push_back(row<&R::schedule, &S::step_size>(
+      {.key = "schedule.step_size",
+       .group = kSchedule,
+       .role = kIdentity,
+       .help = "step: updates after which the learning rate is multiplied by schedule.gamma, again "
+               "and again",
+       .example = "1000",
+       .limits = kCount}));
+  table.push_back(row<&R::schedule, &S::milestones>(
+      {.key = "schedule.milestones",
+       .group = kSchedule,
+       .role = kIdentity,
+       .help = "multistep: rising numbers of updates, comma separated, at each of which the "
+               "learning rate is multiplied by schedule.gamma",
+       .example = "32000,48000"}));
+  table.push_back(row<&R::schedule, &S::gamma>(
+      {.key = "schedule.gamma",
+       .group = kSchedule,
+       .role = kIdentity,
+       .help = "step and multistep: factor of each fall",
+       .example = "0.1",
+       .limits = {.low = 0, .high = 1, .is_low_open = true}}));
+  table.push_back(row<&R::schedule, &S::decay_steps>(
+      {.key = "schedule.decay_steps",
+       .group = kSchedule,
+       .role = kIdentity,
+       .help = "wsd: updates over which the learning rate falls at the end, constant before that",
+       .example = "100",
        .limits = kCount}));
 }
 

@@ -123,6 +123,8 @@ std::string_view group_title(FieldGroup group) {
       return "Schedule";
     case FieldGroup::kPlatform:
       return "Precision and device";
+    case FieldGroup::kRanks:
+      return "Several ranks";
     case FieldGroup::kCheckpoints:
       return "Checkpoints and resume";
     case FieldGroup::kLogging:

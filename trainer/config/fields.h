@@ -32,6 +32,7 @@ enum class FieldGroup {  // in the order of --help
   kOptimizer,
   kSchedule,
   kPlatform,
+  kRanks,
   kCheckpoints,
   kLogging,
 };

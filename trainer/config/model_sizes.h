@@ -1,4 +1,4 @@
-// Names of models and data sets, what goes with what, and the sizes of the GPT family. Torch-free.
+// Names of models and data sets, what goes with what, and the sizes of the models. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,22 @@ struct GptSizes {
 // The named model's sizes with the overrides of `model`. Throws InternalError if it is no GPT.
 GptSizes gpt_sizes(const ModelConfig& model);
 
-bool is_token_dataset(std::string_view name);  // text, synthetic
-bool is_image_dataset(std::string_view name);  // digits, fashion_mnist, mnist, synthetic
+struct ImageSizes {
+  int64_t channels = 0;
+  int64_t image_size = 0;  // height and width
+  int64_t num_classes = 0;
+  double dropout = 0;  // of models with one rate
+};
+
+// The named model's sizes with the overrides of `model`. Throws InternalError if it is no image
+// model.
+ImageSizes image_sizes(const ModelConfig& model);
+
+// Why the image model cannot have these sizes: "what, got, expected, fix"; empty if it can.
+std::string image_size_problem(const ModelConfig& model);
+
+bool is_token_dataset(std::string_view name);
+bool is_image_dataset(std::string_view name);  // synthetic and packed may be either
 
 // data.name, or the data set that the model trains on when none is named.
 std::string effective_dataset(const RunConfig& config);

@@ -18,6 +18,10 @@ struct ModelConfig {
   std::optional<int64_t> n_positions;  // context length, tokens
   std::optional<int64_t> vocab_size;
   std::optional<double> dropout;  // unset: the model's own; 0 switches every dropout off
+  // Sizes of image models; unset: the named model's own.
+  std::optional<int64_t> num_classes;
+  std::optional<int64_t> image_size;  // side of the square image, pixels
+  std::string init_from;              // safetensors file with the first weights; empty: drawn
 };
 
 struct DataConfig {
@@ -26,6 +30,7 @@ struct DataConfig {
   std::optional<int64_t> max_train_samples;
   std::optional<int64_t> max_eval_samples;
   std::optional<int64_t> sequence_length;    // tokens a sample; unset: the model's n_positions
+  std::optional<int64_t> token_bits;  // of token files without a header: 16 or 32; unset: 16
   std::optional<int64_t> synthetic_samples;  // size of `synthetic`; unset: 1024
   bool shuffle = true;
   bool drop_last = false;
@@ -47,15 +52,32 @@ struct OptimizerConfig {
 };
 
 struct ScheduleConfig {
-  std::string type = "constant";  // constant | constant_with_warmup | linear | cosine
+  // constant | constant_with_warmup | linear | cosine | step | multistep | wsd
+  std::string type = "constant";
   int64_t warmup_steps = 0;
   double min_lr_ratio = 0.0;           // where a decay ends, as a fraction of learning_rate
   std::optional<int64_t> total_steps;  // horizon; unset: max_steps at the first start
+  std::optional<int64_t> step_size;    // step: updates between two falls
+  std::string milestones;              // multistep: the updates at which it falls, "32000,48000"
+  double gamma = 0.1;                  // step, multistep: factor of a fall
+  std::optional<int64_t> decay_steps;  // wsd: updates of its decay, the last before total_steps
 };
 
 struct CheckpointConfig {
   int64_t save_steps = 500;      // 0: only the last step
   int64_t save_total_limit = 0;  // 0: keep all
+};
+
+struct DdpConfig {                    // several ranks; without effect on one
+  std::string backend = "auto";       // auto | nccl | gloo
+  double bucket_mb = 25.0;            // MiB of gradients reduced at once
+  double first_bucket_mb = 1.0;       // of the bucket that is reduced first
+  std::string reduce_dtype = "full";  // full | bf16: what travels between ranks
+  bool static_graph = false;
+  bool shard_optimizer = false;  // each rank keeps the optimizer's state of its share (ZeRO-1)
+  int64_t check_replicas_steps = 100;  // 0: at the start only
+  double timeout_seconds = 600.0;      // one step's collectives
+  double join_timeout_seconds = 30.0;  // without a new rank arriving
 };
 
 struct RunConfig {
@@ -64,6 +86,7 @@ struct RunConfig {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   CheckpointConfig checkpoint;
+  DdpConfig ddp;
 
   std::string output_dir;  // empty: runs/<UTC>-<model>
   bool overwrite_output_dir = false;

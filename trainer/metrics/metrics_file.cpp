@@ -119,6 +119,7 @@ StepRecord step_of(const nlohmann::json& json, const LinePlace& place) {
                    .optimizer_ms = phases.number("optimizer"),
                    .checkpoint_ms = phases.number("checkpoint"),
                    .other_ms = phases.number("other")};
+  if (json.contains("comm_total_ms")) record.comm_total_ms = line.number("comm_total_ms");
   record.memory = {.allocated_bytes = memory.integer("allocated_bytes"),
                    .peak_allocated_bytes = memory.integer("peak_allocated_bytes"),
                    .reserved_bytes = memory.integer("reserved_bytes"),

@@ -97,6 +97,7 @@ std::string to_json_line(const StepRecord& record) {
   line.integer("tokens_seen", record.tokens_seen);
   line.number("time_ms", record.time_ms);
   add_phases(line, record.phases);
+  if (record.comm_total_ms > 0) line.number("comm_total_ms", record.comm_total_ms);
   add_memory(line, record.memory);
   line.text("ids_digest", record.ids_digest);
   line.text("loss_hex", hex_float(record.loss));

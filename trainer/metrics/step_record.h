@@ -39,6 +39,7 @@ struct StepRecord {
   int64_t tokens_seen = 0;
   double time_ms = 0;
   PhaseTimes phases;
+  double comm_total_ms = 0;  // several ranks: reductions of gradients, hidden or not
   MemoryUse memory;
   std::string ids_digest;  // SHA-256 over the ids of this update
 };

@@ -22,7 +22,7 @@ bool is_id_ledger(std::string_view name) {
 
 bool is_run_file(std::string_view name) {
   return name == kConfigFile || name == kEnvironmentFile || name == kMetricsFile ||
-         name == kResultFile || name == checkpoints::kLatestFile || is_id_ledger(name) ||
+         name == kResultFile || name == kRanksFile || name == checkpoints::kLatestFile || is_id_ledger(name) ||
          (name.starts_with("log-rank") && name.ends_with(".txt")) ||
          name.starts_with("events.out.tfevents.");
 }

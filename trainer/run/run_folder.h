@@ -17,6 +17,7 @@ inline constexpr std::string_view kConfigFile = "config.json";
 inline constexpr std::string_view kEnvironmentFile = "environment.json";
 inline constexpr std::string_view kMetricsFile = "metrics.jsonl";
 inline constexpr std::string_view kResultFile = "result.json";
+inline constexpr std::string_view kRanksFile = "ranks.json";  // several ranks: how they compare
 
 // result.json: how a run ended.
 struct RunResult {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "checkpoints/layout.h"
 #include "trainer/config/config_io.h"
+#include "trainer/run/global_batch.h"
 #include "trainer/run/run_folder.h"
 
 namespace assay::run {
@@ -123,12 +124,18 @@ std::string folder_for_request(const config::ParsedArguments& arguments) {
   return arguments.config.output_dir;
 }
 
+// Judged together: what must not change is the global batch.
+bool is_batch_split(std::string_view key) {
+  return key == "batch_size" || key == "gradient_accumulation_steps";
+}
+
 void refuse_changes(const config::RunConfig& stored, const config::RunConfig& wanted) {
   const std::vector<std::string> allowed = config::allowed_changes(wanted);
   auto differences = binding_differences(stored, wanted);
   std::erase_if(differences, [&](const config::FieldDifference& difference) {
     return difference.role != config::FieldRole::kIdentity ||
-           difference.key == "schedule.total_steps" || is_given(allowed, difference.key);
+           difference.key == "schedule.total_steps" || is_batch_split(difference.key) ||
+           is_given(allowed, difference.key);
   });
   if (differences.empty()) return;
   std::vector<std::string> keys;
@@ -165,6 +172,9 @@ RunStart begin_anew(std::span<const std::string> words, const std::string& run_d
   const config::RunConfig stored = read_config(run_dir);
   start.config = config::parse_train_arguments(words, &stored).config;
   refuse_changes(stored, start.config);
+  resumed_split({stored.batch_size, stored.gradient_accumulation_steps, 1},
+                {start.config.batch_size, start.config.gradient_accumulation_steps, 1},
+                {.has_batch_size = true, .has_accumulation = true});
   start.notes.push_back(
       cat("auto: the run in ", run_dir, " ended before its first save; starting at step 0"));
   return start;
@@ -184,7 +194,29 @@ void refuse_foreign_runs(const RunStart& start) {
   }
 }
 
-RunStart decide_resume(std::span<const std::string> words, const config::ParsedArguments& first) {
+void keep_global_batch(const config::RunConfig& stored, config::ParsedArguments& resumed,
+                       int64_t world_size, RunStart& start) {
+  config::RunConfig& config = resumed.config;
+  const BatchSplit before{stored.batch_size, stored.gradient_accumulation_steps,
+                          start.checkpoint->manifest.world_size};
+  const BatchSplit wanted{config.batch_size, config.gradient_accumulation_steps, world_size};
+  const std::vector<std::string> allowed = config::allowed_changes(config);
+  const BatchSplit split = resumed_split(
+      before, wanted,
+      {.has_batch_size =
+           is_given(resumed.given, "batch_size") && config.batch_size != stored.batch_size,
+       .has_accumulation = is_given(resumed.given, "gradient_accumulation_steps") &&
+                           config.gradient_accumulation_steps != stored.gradient_accumulation_steps,
+       .may_change = std::any_of(allowed.begin(), allowed.end(), is_batch_split)});
+  config.batch_size = split.batch_size;
+  config.gradient_accumulation_steps = split.gradient_accumulation_steps;
+  if (split == before) return;
+  start.notes.push_back(cat("global batch: ", global_batch_text(before), " before, ",
+                            global_batch_text(split), " now"));
+}
+
+RunStart decide_resume(std::span<const std::string> words, const config::ParsedArguments& first,
+                       int64_t world_size) {
   const std::string run_dir = folder_for_request(first);
   const std::string& request = first.config.resume_from_checkpoint;
   if (request == "auto" && (!holds_run(run_dir) || has_never_saved(run_dir))) {
@@ -206,6 +238,7 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
                                join_path(start.checkpoint->path, checkpoints::kTrainerStateFile));
   config::ParsedArguments resumed = config::parse_train_arguments(words, &stored);
   refuse_changes(stored, resumed.config);
+  keep_global_batch(stored, resumed, world_size, start);
   if (is_given(resumed.given, "num_train_epochs") && !is_given(resumed.given, "max_steps") &&
       resumed.config.max_steps) {
     throw ConfigError(cat("num_train_epochs is given, but this run's target is max_steps ",
@@ -240,7 +273,7 @@ RunStart decide_resume(std::span<const std::string> words, const config::ParsedA
 
 }  // namespace
 
-RunStart decide_start(std::span<const std::string> words, bool is_restart) {
+RunStart decide_start(std::span<const std::string> words, bool is_restart, int64_t world_size) {
   config::ParsedArguments first = config::peek_train_arguments(words);
   if (is_restart && !is_given(first.given, "resume_from_checkpoint")) {
     if (first.config.output_dir.empty()) {
@@ -250,7 +283,7 @@ RunStart decide_start(std::span<const std::string> words, bool is_restart) {
     }
     first.config.resume_from_checkpoint = "auto";
   }
-  if (!first.config.resume_from_checkpoint.empty()) return decide_resume(words, first);
+  if (!first.config.resume_from_checkpoint.empty()) return decide_resume(words, first, world_size);
   config::RunConfig wanted = config::parse_train_arguments(words).config;
   const bool is_default_folder = wanted.output_dir.empty();
   if (is_default_folder) wanted.output_dir = cat("runs/", utc_compact(), "-", wanted.model.name);

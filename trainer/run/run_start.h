@@ -27,8 +27,9 @@ struct RunStart {
 };
 
 // `words`: those after "train". `is_restart`: an elastic agent starts this program again, so that
-// `auto` is the default of --resume_from_checkpoint. Throws ConfigError (another configuration,
-// incomplete run, changed fields, exhausted schedule) and CheckpointError.
-RunStart decide_start(std::span<const std::string> words, bool is_restart);
+// `auto` is the default of --resume_from_checkpoint. On another number of ranks than before the
+// global batch is kept: accumulation is adapted first, then the micro-batch. Throws ConfigError
+// (another configuration, incomplete run, changed fields, exhausted schedule) and CheckpointError.
+RunStart decide_start(std::span<const std::string> words, bool is_restart, int64_t world_size = 1);
 
 }  // namespace assay::run

@@ -55,7 +55,7 @@ void restore(at::Generator generator, const std::string& hex, std::string_view w
 
 }  // namespace
 
-c10::Device choose_device(const std::string& request, int64_t local_rank) {
+c10::Device choose_device(const std::string& request, int64_t local_rank, bool may_share) {
   if (request == "cpu") return c10::Device(c10::kCPU);
   const bool has_cuda = torch::cuda::is_available();
   if (!has_cuda) {
@@ -65,16 +65,19 @@ c10::Device choose_device(const std::string& request, int64_t local_rank) {
             " visible to LibTorch). Fix: run `assay doctor`, or use --device cpu"));
   }
   const auto count = static_cast<int64_t>(torch::cuda::device_count());
-  if (local_rank >= count) {
+  if (local_rank >= count && !may_share) {
     throw LaunchError(cat("LOCAL_RANK is ", local_rank, " but ", count,
                           " CUDA device(s) are visible. Fix: start at most ", count,
-                          " ranks on this host, or use --device cpu"));
+                          " ranks on this host, let them share by --ddp_backend gloo, or use "
+                          "--device cpu"));
   }
-  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank));
+  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank % count));
 }
 
-void apply_numeric_settings(const config::RunConfig& config, const c10::Device& device) {
-  const int64_t threads = config.num_threads > 0 ? config.num_threads : platform::available_cpus();
+void apply_numeric_settings(const config::RunConfig& config, const c10::Device& device,
+                            int64_t local_world_size) {
+  const int64_t share = std::max<int64_t>(platform::available_cpus() / local_world_size, 1);
+  const int64_t threads = config.num_threads > 0 ? config.num_threads : share;
   at::set_num_threads(static_cast<int>(threads));
   at::Context& context = at::globalContext();
   context.setAllowTF32CuBLAS(false);

@@ -12,11 +12,15 @@ namespace assay::step {
 
 // Device of --device: auto takes CUDA where this build and this machine have it. Throws
 // CouldNotRunError if cuda is asked for and cannot be used, with the reason.
-c10::Device choose_device(const std::string& request, int64_t local_rank);
+// Each local rank takes the device of its number, or, where ranks may share devices, one in turn;
+// throws LaunchError with both numbers if there are fewer.
+c10::Device choose_device(const std::string& request, int64_t local_rank, bool may_share = false);
 
 // Threads, deterministic algorithms, TF32 off (fp32 is the reference mode), cuDNN. Call once,
 // before the first tensor operation: cuBLAS reads its workspace setting on first use.
-void apply_numeric_settings(const config::RunConfig& config, const c10::Device& device);
+// The CPU's threads are shared out over the local ranks.
+void apply_numeric_settings(const config::RunConfig& config, const c10::Device& device,
+                            int64_t local_world_size = 1);
 
 // Seeds the CPU generator with all 64 bits of `seed` (its own seeding keeps only 32) and the
 // device's generator. Draws nothing from other sources.

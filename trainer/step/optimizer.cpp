@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/distributed/world.h"
 
 namespace assay::step {
 namespace {
@@ -168,6 +169,14 @@ class Sgd final : public Optimizer {
 };
 
 }  // namespace
+
+std::vector<NamedTensor> Optimizer::gather_state(distributed::World&) const { return state(); }
+
+void Optimizer::scatter_state(distributed::World& world, const std::vector<NamedTensor>&) {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& entry : state()) tensors.push_back(entry.tensor);
+  world.broadcast(tensors);
+}
 
 std::unique_ptr<Optimizer> make_optimizer(const config::OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters) {

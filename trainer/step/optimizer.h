@@ -11,6 +11,10 @@
 
 #include "trainer/config/run_config.h"
 
+namespace assay::distributed {
+class World;
+}
+
 namespace assay::step {
 
 struct NamedTensor {
@@ -29,6 +33,10 @@ class Optimizer {
   virtual void step(double learning_rate, const at::Tensor& found_nonfinite) = 0;
   // "exp_avg/conv1.weight", ...: sorted as created; the tensors themselves, for saving and loading.
   virtual std::vector<NamedTensor> state() const = 0;
+  // The state of all ranks together, on rank 0; others get what they have. Collective.
+  virtual std::vector<NamedTensor> gather_state(distributed::World& world) const;
+  // Gives every rank its part of rank 0's `full`, which gather_state returned. Collective.
+  virtual void scatter_state(distributed::World& world, const std::vector<NamedTensor>& full);
 };
 
 // sgd: momentum as in PyTorch (Sutskever et al. 2013, in torch.optim.SGD's form), coupled decay.

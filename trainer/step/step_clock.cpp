@@ -35,14 +35,16 @@ double& phase_slot(metrics::PhaseTimes& phases, Phase phase) {
 
 StepClock::StepClock(const c10::Device& device) : device_(device) {}
 
-void StepClock::push(Phase phase) {
+StepMarks::Mark StepClock::make(Phase phase) const {
   StepMarks::Mark mark{phase, monotonic_seconds(), nullptr};
   if (device_.is_cuda()) {
     mark.event = std::make_unique<c10::Event>(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
     mark.event->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
   }
-  current_.marks.push_back(std::move(mark));
+  return mark;
 }
+
+void StepClock::push(Phase phase) { current_.marks.push_back(make(phase)); }
 
 void StepClock::begin_step() {
   if (current_.marks.empty()) push(Phase::kOther);
@@ -50,8 +52,12 @@ void StepClock::begin_step() {
 
 void StepClock::mark(Phase phase) { push(phase); }
 
+void StepClock::mark_comm_start() {
+  current_.comm_start = std::make_unique<StepMarks::Mark>(make(Phase::kComm));
+}
+
 void StepClock::restart() {
-  current_.marks.clear();
+  current_ = {};
   push(Phase::kOther);
 }
 
@@ -62,16 +68,26 @@ StepMarks StepClock::end_step() {
   return done;
 }
 
+namespace {
+
+double interval_ms(const StepMarks::Mark& from, const StepMarks::Mark& to) {
+  return to.event ? from.event->elapsedTime(*to.event)
+                  : (to.host_seconds - from.host_seconds) * 1e3;
+}
+
+}  // namespace
+
 StepTimes read_times(StepMarks& marks) {
   StepTimes times;
   auto& list = marks.marks;
   if (!list.empty() && list.back().event) list.back().event->synchronize();
   for (size_t i = 1; i < list.size(); ++i) {
-    const double interval_ms = list[i].event
-                                   ? list[i - 1].event->elapsedTime(*list[i].event)
-                                   : (list[i].host_seconds - list[i - 1].host_seconds) * 1e3;
-    phase_slot(times.phases, list[i].phase) += interval_ms;
-    times.time_ms += interval_ms;
+    const double interval = interval_ms(list[i - 1], list[i]);
+    phase_slot(times.phases, list[i].phase) += interval;
+    times.time_ms += interval;
+    if (list[i].phase == Phase::kComm && marks.comm_start) {
+      times.comm_total_ms = interval_ms(*marks.comm_start, list[i]);
+    }
   }
   return times;
 }

@@ -16,7 +16,7 @@ namespace assay::step {
 enum class Phase { kDataWait, kH2d, kForward, kBackward, kComm, kOptimizer, kCheckpoint, kOther };
 
 // The marks of one step. Consecutive marks bound intervals; what no phase claims is `other`.
-// Main thread only.
+// One thread at a time.
 class StepMarks {
  public:
   struct Mark {
@@ -25,6 +25,7 @@ class StepMarks {
     std::unique_ptr<c10::Event> event;
   };
   std::vector<Mark> marks;
+  std::unique_ptr<Mark> comm_start;  // the first reduction of gradients; null on one rank
 };
 
 class StepClock {
@@ -34,12 +35,16 @@ class StepClock {
   void begin_step();
   // Ends the interval since the last mark and books it to `phase`.
   void mark(Phase phase);
+  // The first reduction of the step's gradients starts here, beside backward. Like mark(), it may
+  // be called from autograd's thread while the main one waits for it.
+  void mark_comm_start();
   // Starts the next step now: what happened since the last one ended belongs to none.
   void restart();
   // The step's marks, to be read once the device has passed them (one step late on CUDA).
   StepMarks end_step();
 
  private:
+  StepMarks::Mark make(Phase phase) const;
   void push(Phase phase);
   c10::Device device_;
   StepMarks current_;
@@ -48,6 +53,7 @@ class StepClock {
 struct StepTimes {
   double time_ms = 0;
   metrics::PhaseTimes phases;
+  double comm_total_ms = 0;  // first reduction's start to the last one's end, hidden part included
 };
 // Blocks until the device has passed the last mark.
 StepTimes read_times(StepMarks& marks);

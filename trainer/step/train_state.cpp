@@ -8,11 +8,17 @@
 #include "base/error.h"
 #include "base/fault_points.h"
 #include "base/text.h"
+#include "data/mix64.h"
 #include "trainer/config/config_io.h"
 #include "trainer/step/device.h"
+#include "trainer/step/initial_weights.h"
+#include "trainer/step/sharded_optimizer.h"
 
 namespace assay::step {
 namespace {
+
+// Rank 0 may read a large checkpoint from a slow disk while the others wait.
+constexpr double kLoadSeconds = 3600;
 
 std::string dtype_name(c10::ScalarType type) {
   switch (type) {
@@ -92,49 +98,36 @@ void load_tensors(const std::vector<NamedTensor>& targets,
   }
 }
 
-const checkpoints::RankState& rank_state(const checkpoints::Checkpoint& checkpoint, int64_t rank) {
-  for (const checkpoints::RankState& state : checkpoint.ranks) {
-    if (state.rank == rank) return state;
+std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& entries) {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& entry : entries) tensors.push_back(entry.tensor);
+  return tensors;
+}
+
+// Rank 0 keeps the run's own stream, so that one rank alone draws what it always drew.
+void seed_rank(uint64_t seed, int64_t rank, const c10::Device& device) {
+  if (rank == 0) return;
+  const auto own = static_cast<uint64_t>(rank) * data::kMixIncrement;
+  seed_generators(data::mix64(data::mix64(seed + data::kMixIncrement) ^ own), device);
+}
+
+void restore_rng(const ResumePoint& point, const config::RunConfig& config,
+                 const c10::Device& device, int64_t rank) {
+  if (is_fault_due("defect.skip_rng_restore")) return;
+  for (const checkpoints::RankState& stored : point.ranks) {
+    if (stored.rank != rank) continue;
+    restore_cpu_rng(stored.cpu_rng_hex);
+    restore_device_rng(device, stored.cuda_rng_hex);
+    return;
   }
-  throw CheckpointError(cat("no state of rank ", rank, " (", checkpoint.path, ", ",
-                            checkpoint.ranks.size(), " rank file(s))"));
+  // More ranks than before: a stream that no rank of the run has drawn from.
+  const auto step = static_cast<uint64_t>(point.trainer.step);
+  seed_generators(data::mix64(config.seed ^ data::mix64(step + data::kMixIncrement)), device);
+  seed_rank(config.seed ^ step, rank, device);
 }
 
-}  // namespace
-
-c10::ScalarType weight_type(const config::RunConfig& config) {
-  return config.precision == "fp64" ? torch::kFloat64 : torch::kFloat32;
-}
-
-c10::ScalarType autocast_type(const config::RunConfig& config) {
-  return config.precision == "bf16" ? torch::kBFloat16 : weight_type(config);
-}
-
-TrainState make_initial_state(const config::RunConfig& config, const c10::Device& device,
-                              int64_t total_steps) {
-  seed_generators(config.seed, device);
-  TrainState state;
-  state.model = models::make_model(config.model);
-  state.model.module->to(weight_type(config));
-  state.model.module->to(device);
-  for (const auto& entry : state.model.module->named_parameters()) {
-    state.parameters.push_back({entry.key(), entry.value()});
-  }
-  allocate_gradients(state.parameters);
-  state.optimizer = make_optimizer(config.optimizer, state.parameters);
-  // A schedule that never falls has no horizon: a longer run is then the same run.
-  state.schedule = {
-      config.schedule, config.optimizer.learning_rate,
-      is_decaying(config.schedule) ? config.schedule.total_steps.value_or(total_steps) : 0};
-  return state;
-}
-
-HostState capture(const TrainState& state, const config::RunConfig& config,
-                  const c10::Device& device) {
-  HostState host;
-  host.parts.model = host_views(model_tensors(state.model), host.tensors);
-  host.parts.optimizer = host_views(state.optimizer->state(), host.tensors);
-  checkpoints::TrainerState& trainer = host.parts.trainer;
+checkpoints::TrainerState trainer_state(const TrainState& state, const config::RunConfig& config) {
+  checkpoints::TrainerState trainer;
   trainer.step = state.counters.step;
   trainer.updates = state.counters.updates;
   trainer.skipped = state.counters.skipped;
@@ -150,18 +143,95 @@ HostState capture(const TrainState& state, const config::RunConfig& config,
   trainer.best = state.best;
   trainer.run_id = state.run_id;
   trainer.config_json = config::config_to_json(config);
-  host.parts.ranks.push_back({0, cpu_rng_hex(), device_rng_hex(device)});
+  return trainer;
+}
+
+}  // namespace
+
+c10::ScalarType weight_type(const config::RunConfig& config) {
+  return config.precision == "fp64" ? torch::kFloat64 : torch::kFloat32;
+}
+
+c10::ScalarType autocast_type(const config::RunConfig& config) {
+  return config.precision == "bf16" ? torch::kBFloat16 : weight_type(config);
+}
+
+TrainState make_initial_state(const config::RunConfig& config, const c10::Device& device,
+                              int64_t total_steps, distributed::World& world) {
+  seed_generators(config.seed + (is_fault_due("defect.other_weights") ? 1 : 0), device);
+  TrainState state;
+  state.model = models::make_model(config.model);
+  state.model.module->to(weight_type(config));
+  state.model.module->to(device);
+  if (!config.model.init_from.empty()) {
+    world.agree(
+        "initial weights", distributed::World::Who::kRootOnly,
+        [&] { load_initial_weights(state.model, config.model.init_from); }, kLoadSeconds);
+  }
+  for (const auto& entry : state.model.module->named_parameters()) {
+    state.parameters.push_back({entry.key(), entry.value()});
+  }
+  world.broadcast(tensors_of(model_tensors(state.model)));
+  seed_rank(config.seed, world.rank(), device);
+  allocate_gradients(state.parameters);
+  const bool is_sharded = config.ddp.shard_optimizer && world.size() > 1;
+  state.optimizer = is_sharded ? make_sharded_optimizer(config.optimizer, state.parameters, world)
+                               : make_optimizer(config.optimizer, state.parameters);
+  // A schedule that never falls has no horizon: a longer run is then the same run.
+  state.schedule = {
+      config.schedule, config.optimizer.learning_rate,
+      is_decaying(config.schedule) ? config.schedule.total_steps.value_or(total_steps) : 0};
+  return state;
+}
+
+std::vector<NamedTensor> replicated_tensors(const TrainState& state,
+                                            const config::RunConfig& config) {
+  std::vector<NamedTensor> tensors = model_tensors(state.model);
+  if (config.ddp.shard_optimizer) return tensors;
+  for (const NamedTensor& entry : state.optimizer->state()) tensors.push_back(entry);
+  return tensors;
+}
+
+void broadcast_buffers(const TrainState& state, distributed::World& world) {
+  std::vector<at::Tensor> buffers;
+  for (const auto& entry : state.model.module->named_buffers()) buffers.push_back(entry.value());
+  world.broadcast(buffers);
+}
+
+HostState capture(const TrainState& state, const config::RunConfig& config,
+                  const c10::Device& device, distributed::World& world) {
+  HostState host;
+  const std::vector<NamedTensor> optimizer = state.optimizer->gather_state(world);
+  const checkpoints::RankState own{world.rank(), cpu_rng_hex(), device_rng_hex(device)};
+  const std::vector<std::string> ranks =
+      world.gather_texts("generators", checkpoints::to_json(own));
+  if (!world.is_root()) return host;
+  for (const std::string& text : ranks) {
+    host.parts.ranks.push_back(checkpoints::rank_state_from_json(text, "a rank's state"));
+  }
+  host.parts.model = host_views(model_tensors(state.model), host.tensors);
+  host.parts.optimizer = host_views(optimizer, host.tensors);
+  host.parts.trainer = trainer_state(state, config);
   return host;
 }
 
-void restore(TrainState& state, const checkpoints::Checkpoint& checkpoint,
-             const c10::Device& device) {
+void restore(TrainState& state, const ResumePoint& point, const checkpoints::Checkpoint* checkpoint,
+             const config::RunConfig& config, const c10::Device& device,
+             distributed::World& world) {
   const torch::NoGradGuard no_grad;
-  load_tensors(model_tensors(state.model), *checkpoint.model);
-  if (!is_fault_due("defect.skip_optimizer_restore")) {
-    load_tensors(state.optimizer->state(), *checkpoint.optimizer);
-  }
-  const checkpoints::TrainerState& trainer = checkpoint.trainer;
+  const std::vector<NamedTensor> model = model_tensors(state.model);
+  const std::vector<NamedTensor> optimizer = state.optimizer->gather_state(world);
+  const bool skips_optimizer = is_fault_due("defect.skip_optimizer_restore");
+  world.agree(
+      "load", distributed::World::Who::kRootOnly,
+      [&] {
+        load_tensors(model, *checkpoint->model);
+        if (!skips_optimizer) load_tensors(optimizer, *checkpoint->optimizer);
+      },
+      kLoadSeconds);
+  world.broadcast(tensors_of(model));
+  state.optimizer->scatter_state(world, optimizer);
+  const checkpoints::TrainerState& trainer = point.trainer;
   state.counters = {trainer.step, trainer.updates, trainer.skipped, trainer.samples_seen,
                     trainer.tokens_seen};
   if (is_fault_due("defect.step_off_by_one")) ++state.counters.updates;
@@ -172,11 +242,7 @@ void restore(TrainState& state, const checkpoints::Checkpoint& checkpoint,
   state.last_loss = trainer.last_loss;
   state.best = trainer.best;
   state.run_id = trainer.run_id;
-  if (!is_fault_due("defect.skip_rng_restore")) {
-    const checkpoints::RankState& rank = rank_state(checkpoint, 0);
-    restore_cpu_rng(rank.cpu_rng_hex);
-    restore_device_rng(device, rank.cuda_rng_hex);
-  }
+  restore_rng(point, config, device, world.rank());
 }
 
 }  // namespace assay::step

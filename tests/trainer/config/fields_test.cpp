@@ -127,10 +127,10 @@ TEST(LaterRelease, RefusesValuesThatFollowAfterASpace) {
 }
 
 TEST(LaterRelease, RefusesJsonKeys) {
-  const ConfigFile file(R"({"gradient_checkpointing": true, "model": "resnet18", "fp16": true})");
+  const ConfigFile file(R"({"gradient_checkpointing": true, "batch_size": "auto", "fp16": true})");
   const std::string message = file.refusal();
   EXPECT_THAT(message, HasSubstr("gradient_checkpointing is not in this release (0.1)"));
-  EXPECT_THAT(message, HasSubstr("model.name \"resnet18\" is not in this release (0.1)"));
+  EXPECT_THAT(message, HasSubstr("batch_size \"auto\" is not in this release (0.1)"));
   EXPECT_THAT(message, HasSubstr("fp16 is not in this release (0.1)"));
   EXPECT_THAT(message, HasSubstr(file.path()));
 }

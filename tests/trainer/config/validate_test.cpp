@@ -62,6 +62,10 @@ TEST(Validate, RefusesSizesThatCannotBe) {
 TEST(Validate, RefusesSettingsWithoutEffect) {
   EXPECT_THAT(refusal({"data.synthetic_samples=5"}), HasSubstr("but data.name is \"digits\""));
   EXPECT_THAT(refusal({"--dataset=synthetic", "--data_dir=x"}), HasSubstr("reads no files"));
+  EXPECT_THAT(refusal({"data.token_bits=32"}), HasSubstr("has no token files"));
+  EXPECT_THAT(refusal({"--model=gpt_tiny", "--dataset=tokens", "data.token_bits=24"}),
+              HasSubstr("data.token_bits is 24, must be 16 or 32"));
+  EXPECT_EQ(refusal({"--model=gpt_tiny", "--dataset=tokens", "data.token_bits=32"}), "");
   EXPECT_THAT(refusal({"--warmup_steps=5"}), HasSubstr("\"constant\" has no warm-up"));
   EXPECT_THAT(refusal({"--min_lr_ratio=0.1"}), HasSubstr("\"constant\" never decays"));
   EXPECT_THAT(refusal({"--nesterov"}), HasSubstr("needs sgd with momentum > 0"));
@@ -80,6 +84,79 @@ TEST(Validate, RefusesAWarmupLongerThanTheDecay) {
   EXPECT_EQ(
       refusal({"--lr_scheduler_type=constant_with_warmup", "--warmup_steps=50", "--max_steps=30"}),
       "");
+}
+
+TEST(Validate, AsksForTheSettingThatAScheduleNeeds) {
+  EXPECT_THAT(refusal({"--lr_scheduler_type=step"}),
+              AllOf(HasSubstr("schedule.step_size is left out"), HasSubstr("Fix: set it, e.g.")));
+  EXPECT_THAT(refusal({"--lr_scheduler_type=multistep"}), HasSubstr("schedule.milestones is left"));
+  EXPECT_THAT(refusal({"--lr_scheduler_type=wsd"}), HasSubstr("schedule.decay_steps is left out"));
+  EXPECT_EQ(refusal({"--lr_scheduler_type=step", "schedule.step_size=5", "schedule.gamma=0.5"}),
+            "");
+  EXPECT_EQ(refusal({"--lr_scheduler_type=multistep", "schedule.milestones=32000, 48000"}), "");
+}
+
+TEST(Validate, RefusesScheduleSettingsOfAnotherSchedule) {
+  EXPECT_THAT(
+      refusal({"schedule.step_size=5"}),
+      AllOf(HasSubstr("\"constant\" has no such setting"), HasSubstr("--lr_scheduler_type step")));
+  EXPECT_THAT(refusal({"--lr_scheduler_type=cosine", "schedule.gamma=0.5"}),
+              HasSubstr("schedule.gamma is 0.5, but schedule.type \"cosine\""));
+  EXPECT_THAT(refusal({"--lr_scheduler_type=step", "schedule.step_size=5", "--min_lr_ratio=0.1"}),
+              HasSubstr("\"step\" never decays to it"));
+}
+
+TEST(Validate, RefusesMilestonesThatAreNoRisingNumbers) {
+  for (const char* milestones : {"5,5", "7,3", "0,5", "a", "5,,7", "1.5", "5,"}) {
+    EXPECT_THAT(refusal({"--lr_scheduler_type=multistep", cat("schedule.milestones=", milestones)}),
+                HasSubstr("must be rising numbers of updates above 0"))
+        << milestones;
+  }
+}
+
+TEST(Validate, RefusesAWarmupOrDecayThatDoesNotFit) {
+  EXPECT_THAT(
+      refusal({"--lr_scheduler_type=multistep", "schedule.milestones=10,20", "--warmup_steps=11"}),
+      HasSubstr("must be at most 10, where schedule.type \"multistep\" first falls"));
+  EXPECT_EQ(refusal({"--lr_scheduler_type=step", "schedule.step_size=10", "--warmup_steps=10"}),
+            "");
+  EXPECT_THAT(refusal({"--lr_scheduler_type=wsd", "schedule.decay_steps=91", "--warmup_steps=10",
+                       "--max_steps=100"}),
+              HasSubstr("schedule.decay_steps is 91, must be at most 90"));
+  EXPECT_EQ(refusal({"--lr_scheduler_type=wsd", "schedule.decay_steps=90", "--warmup_steps=10",
+                     "--max_steps=100", "--min_lr_ratio=0.1"}),
+            "");
+}
+
+TEST(Validate, RefusesImageSizesThatCannotBe) {
+  const auto refused = [](const std::string& model, const std::string& setting) {
+    return refusal({"--model", model, "--dataset=synthetic", setting});
+  };
+  EXPECT_THAT(refused("vit_b_16", "model.image_size=100"),
+              AllOf(HasSubstr("model.image_size is 100"), HasSubstr("a multiple of 16")));
+  EXPECT_THAT(refused("lenet5", "model.image_size=32"), HasSubstr("must be 28"));
+  EXPECT_THAT(refused("resnet50", "model.dropout=0.1"), HasSubstr("has no dropout"));
+  EXPECT_THAT(refused("resnet50", "model.n_layer=2"), HasSubstr("has no such size"));
+  EXPECT_THAT(refused("gpt_tiny", "model.num_classes=10"), HasSubstr("reads tokens"));
+  EXPECT_THAT(refused("gpt_tiny", "model.image_size=32"), HasSubstr("reads tokens"));
+  EXPECT_EQ(refused("resnet50", "model.image_size=97"), "");
+  EXPECT_EQ(refused("resnet50", "model.dropout=0"), "");
+  EXPECT_EQ(refused("vit_ti_16", "model.image_size=32"), "");
+}
+
+TEST(ImageSizes, LeftOutEqualThoseOfTheNamedModel) {
+  const RunConfig left_out = parse_words({"--model=vgg16", "--dataset=synthetic"}).config;
+  const RunConfig given =
+      parse_words({"--model=vgg16", "--dataset=synthetic", "model.num_classes=1000",
+                   "model.image_size=224", "model.dropout=0.5"})
+          .config;
+  EXPECT_EQ(identity_digest(left_out), identity_digest(given));
+  const RunConfig other =
+      parse_words({"--model=vgg16", "--dataset=synthetic", "model.num_classes=10"}).config;
+  EXPECT_NE(identity_digest(left_out), identity_digest(other));
+  ModelConfig gpt;
+  gpt.name = "gpt2";
+  EXPECT_THROW(image_sizes(gpt), InternalError);
 }
 
 TEST(Validate, RefusesDoublePrecisionOnAGpu) {
@@ -112,7 +189,10 @@ TEST(GptSizes, TakesOverridesOverTheNamedModel) {
                           .n_embd = {},
                           .n_positions = {},
                           .vocab_size = {},
-                          .dropout = 0.5};
+                          .dropout = 0.5,
+                          .num_classes = {},
+                          .image_size = {},
+                          .init_from = {}};
   const GptSizes sizes = gpt_sizes(model);
   EXPECT_EQ(sizes.n_layer, 2);
   EXPECT_EQ(sizes.n_head, 25);

@@ -36,6 +36,8 @@ struct Rig {
   config::RunConfig config;
   data::OpenedData data;
   data::Sampler sampler;
+  mutable distributed::World world = distributed::World::alone();
+  launch::ProgressPage page = launch::ProgressPage::create();
   TrainState state;
   TrainStep step;
   StepClock clock{kCpu};
@@ -44,8 +46,8 @@ struct Rig {
       : config(settings),
         data(open(settings)),
         sampler(sampler_config(settings, data)),
-        state(make_initial_state(config, kCpu, 100)),
-        step(config, data.train->spec(), sampler, kCpu) {}
+        state(make_initial_state(config, kCpu, 100, world)),
+        step(config, data.train->spec(), sampler, kCpu, {world, page}) {}
 
   static data::OpenedData open(const config::RunConfig& config) {
     data::DataRequest request;
@@ -76,9 +78,14 @@ struct Rig {
   }
 
   std::string digest() const {
-    return checkpoints::state_digest(capture(state, config, kCpu).parts).total;
+    return checkpoints::state_digest(capture(state, config, kCpu, world).parts).total;
   }
 };
+
+void restore_from(Rig& rig, const checkpoints::Checkpoint& checkpoint) {
+  restore(rig.state, {checkpoint.path, checkpoint.trainer, checkpoint.ranks}, &checkpoint,
+          rig.config, kCpu, rig.world);
+}
 
 TEST(TrainStep, EqualRunsAreBitEqual) {
   Rig first(tiny_run_config());
@@ -160,14 +167,14 @@ TEST(TrainStep, CaptureAndRestoreGiveTheSameRun) {
   Rig first(config);
   first.run(3);
   const TemporaryFolder folder;
-  const HostState host = capture(first.state, config, kCpu);
+  const HostState host = capture(first.state, config, kCpu, first.world);
   checkpoints::CommitRequest request;
   request.run_dir = folder.path();
   request.parts = host.parts;
   const std::string path = checkpoints::commit_checkpoint(request).path;
   Rig second(config);
   torch::rand({17});  // a generator that stands elsewhere
-  restore(second.state, checkpoints::open_checkpoint(path), kCpu);
+  restore_from(second, checkpoints::open_checkpoint(path));
   EXPECT_EQ(second.digest(), first.digest());
   second.run(3);
   EXPECT_EQ(second.digest(), reference.digest());
@@ -176,7 +183,7 @@ TEST(TrainStep, CaptureAndRestoreGiveTheSameRun) {
 TEST(TrainStep, RestoreRefusesAnotherModel) {
   Rig rig(tiny_run_config());
   const TemporaryFolder folder;
-  const HostState host = capture(rig.state, rig.config, kCpu);
+  const HostState host = capture(rig.state, rig.config, kCpu, rig.world);
   checkpoints::CommitRequest request;
   request.run_dir = folder.path();
   request.parts = host.parts;
@@ -185,11 +192,11 @@ TEST(TrainStep, RestoreRefusesAnotherModel) {
   config::RunConfig wider = tiny_run_config();
   wider.model.n_embd = 32;
   Rig other(wider);
-  EXPECT_THROW(restore(other.state, checkpoint, kCpu), CheckpointError);
+  EXPECT_THROW(restore_from(other, checkpoint), CheckpointError);
   config::RunConfig deeper = tiny_run_config();
   deeper.model.n_layer = 2;
   Rig third(deeper);
-  EXPECT_THROW(restore(third.state, checkpoint, kCpu), CheckpointError);
+  EXPECT_THROW(restore_from(third, checkpoint), CheckpointError);
 }
 
 TEST(TrainStep, ANonfiniteLossIsReportedAndNotApplied) {
@@ -222,12 +229,12 @@ TEST(Evaluation, CountsEverySampleOnceAndChangesNothing) {
   Rig rig(config);
   rig.run(1);
   const std::string before = rig.digest();
-  const metrics::EvalRecord record = evaluate(rig.state, *rig.data.eval, config, kCpu);
+  const metrics::EvalRecord record = evaluate(rig.state, *rig.data.eval, config, kCpu, rig.world);
   EXPECT_EQ(record.samples, rig.data.eval->size());
   EXPECT_EQ(record.targets, rig.data.eval->size() * 8);
   EXPECT_EQ(rig.digest(), before);
   EXPECT_TRUE(rig.state.model.module->is_training());
-  EXPECT_EQ(evaluate(rig.state, *rig.data.eval, config, kCpu).loss, record.loss);
+  EXPECT_EQ(evaluate(rig.state, *rig.data.eval, config, kCpu, rig.world).loss, record.loss);
 }
 
 TEST(SeedGenerators, UsesAllSixtyFourBits) {
