@@ -203,6 +203,7 @@ class Session {
     place.local_world_size = local_ranks(world);
     const int64_t workers = worker_count(config, device, place);
     world.connect(config.ddp.backend, device);
+    has_nccl_ = world.backend() == "nccl";
     world.agree("record", World::Who::kRootOnly,
                 [&] { record_environment(world, config, data, device, workers); });
     config::RunConfig initial = config;
@@ -348,11 +349,12 @@ class Session {
   }
 
   void save_flight_record() const {
+    if (!has_nccl_) return;
     try {
       const std::string record = distributed::nccl_flight_record();
       if (record.empty() || run_dir_.empty()) return;
       write_file_durably(join_path(run_dir_, cat("flight-record-rank", env_.rank, ".json")), record,
-                         "log");
+                         "result");
     } catch (const std::exception& error) {
       std::fprintf(stderr, "assay: no flight record: %s\n", error.what());
     }
@@ -364,6 +366,7 @@ class Session {
   Logger& log_;
   launch::ProgressPage page_;
   bool is_root_ = true;
+  bool has_nccl_ = false;
   TakenFolder folder_;               // rank 0
   std::string run_dir_;              // empty until the folder is this run's
   mutable int64_t failed_step_ = 0;  // for result.json, if training throws

@@ -24,9 +24,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) {
-  return read_file(join_path(parent_path(parent_path(__FILE__)), "golden/" + name));
-}
+std::string golden(const std::string& name) { return read_file(join_path(ASSAY_GOLDEN_DIR, name)); }
 
 TEST(ByteTokenizer, GivesEveryByteItsNumber) {
   const auto tokenizer = make_tokenizer("bytes", "");

@@ -21,9 +21,9 @@ Model made(const std::string& name, int64_t image_size) {
 }
 
 at::Tensor parameter(const Model& model, const std::string& name) {
-  const at::Tensor* found = model.module->named_parameters().find(name);
-  EXPECT_NE(found, nullptr) << name;
-  return found->detach().to(at::kDouble);
+  const auto parameters = model.module->named_parameters();
+  EXPECT_TRUE(parameters.contains(name)) << name;
+  return parameters[name].detach().to(at::kDouble);
 }
 
 // Mean 0 and the deviation within five standard errors; `kurtosis` of the distribution: 3 normal,

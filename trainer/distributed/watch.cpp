@@ -22,7 +22,7 @@ using launch::RankPhase;
 constexpr const char* kFailureKey = "failure";
 constexpr double kBeatSeconds = 0.25;
 // A busy host may keep a living rank from its beats for a while.
-constexpr double kSilenceSeconds = 2.2;
+constexpr double kSilenceSeconds = 1.8;
 // A rank that learns of another's failure through a broken collective says so itself; the watch
 // steps in only where it hears nothing, as with NCCL, whose kernels wait for ever.
 constexpr double kFailureGraceSeconds = 3.0;

@@ -51,7 +51,7 @@ struct FirstFailure {
   std::string message;
 };
 
-// What the store knows about failures and signs of life. Blocks for up to 2.2 s.
+// What the store knows about failures and signs of life. Blocks for up to 1.8 s.
 std::string explain_from_store(ControlStore& store, const std::vector<RankRecord>& ranks,
                                int64_t own_rank, const std::string& message);
 // The failure reported first, if any.

@@ -27,7 +27,7 @@ using launch::RankPhase;
 
 // Rank 0 speaks for all when someone is missing; the others give it time to.
 constexpr double kVerdictGraceSeconds = 5.0;
-constexpr double kLingerSeconds = 1.0;
+constexpr double kLingerSeconds = 0.5;
 constexpr const char* kArrivals = "arrivals";
 constexpr const char* kRoster = "roster";
 

@@ -83,8 +83,9 @@ void WorkerGroup::find_cause() {
   if (cause == nullptr) return;
   if (!is_certain(*cause)) {
     if (doubt_since_ == 0) doubt_since_ = monotonic_seconds();
-    if (!has_ended() && monotonic_seconds() - doubt_since_ < kDoubtSeconds) return;
     const std::vector<RankEnd> still = stopped();
+    const bool may_another_come = !has_ended() && still.empty();
+    if (may_another_come && monotonic_seconds() - doubt_since_ < kDoubtSeconds) return;
     candidates.insert(candidates.end(), still.begin(), still.end());
     cause = root_cause(candidates, stop_signal_);
   }
@@ -101,10 +102,15 @@ void WorkerGroup::kill_overdue() {
   situation.is_after_failure = is_ending_;
   for (Member& member : members_) {
     if (!member.worker->is_running() || member.is_killed) continue;
-    if (monotonic_seconds() < kill_time(situation, member.worker->progress())) continue;
-    log_.warning(cat("rank ", member.worker->rank(), " did not end within ",
-                     duration_text(monotonic_seconds() - situation.told_at),
-                     " of being told and is killed"));
+    // A stopped rank cannot act on any signal but the last one.
+    const bool is_helpless = is_ending_ && member.worker->is_stopped();
+    const double limit = kill_time(situation, member.worker->progress());
+    if (!is_helpless && monotonic_seconds() < limit) continue;
+    const std::string why =
+        is_helpless ? " is stopped and cannot hear that it must end"
+                    : cat(" did not end within ",
+                          duration_text(monotonic_seconds() - situation.told_at), " of being told");
+    log_.warning(cat("rank ", member.worker->rank(), why, "; it is killed"));
     member.is_killed = true;
     member.is_overdue = !is_ending_;
     member.worker->kill_group();
