@@ -18,12 +18,21 @@ struct SourceEntry {
 
 // Sorted by name.
 constexpr SourceEntry kSources[] = {
-    {"digits", open_digits}, {"fashion_mnist", open_fashion_mnist}, {"mnist", open_mnist},
-    {"packed", open_packed}, {"synthetic", open_synthetic},         {"text", open_text},
+    {"cifar10", open_cifar10},
+    {"cifar100", open_cifar100},
+    {"digits", open_digits},
+    {"fashion_mnist", open_fashion_mnist},
+    {"image_folder", open_image_folder},
+    {"mnist", open_mnist},
+    {"packed", open_packed},
+    {"synthetic", open_synthetic},
+    {"tar_shards", open_tar_shards},
+    {"text", open_text},
     {"tokens", open_tokens},
 };
-constexpr std::string_view kDatasetNames[] = {"digits",    "fashion_mnist", "mnist", "packed",
-                                              "synthetic", "text",          "tokens"};
+constexpr std::string_view kDatasetNames[] = {
+    "cifar10", "cifar100",  "digits",     "fashion_mnist", "image_folder", "mnist",
+    "packed",  "synthetic", "tar_shards", "text",          "tokens"};
 static_assert(std::size(kSources) == std::size(kDatasetNames));
 
 // The first samples of another data set.
@@ -37,6 +46,11 @@ class FirstSamples : public Dataset {
             std::span<int64_t> targets) const override {
     check_read(*this, id, features, targets);
     whole_->read(id, features, targets);
+  }
+  void read_for_training(const ReadContext& context, int64_t id, std::span<unsigned char> features,
+                         std::span<int64_t> targets) const override {
+    check_read(*this, id, features, targets);
+    whole_->read_for_training(context, id, features, targets);
   }
   int64_t valid_targets(int64_t id) const override { return whole_->valid_targets(id); }
   const EncodedImages* images() const override { return whole_->images(); }
@@ -75,6 +89,11 @@ size_t SampleSpec::feature_bytes() const {
   size_t bytes = feature_type == FeatureType::kUint8 ? 1 : sizeof(int64_t);
   for (const int64_t size : feature_shape) bytes *= static_cast<size_t>(size);
   return bytes;
+}
+
+void Dataset::read_for_training(const ReadContext&, int64_t id, std::span<unsigned char> features,
+                                std::span<int64_t> targets) const {
+  read(id, features, targets);
 }
 
 int64_t Dataset::valid_targets(int64_t) const { return spec().targets_per_sample; }

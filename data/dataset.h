@@ -36,6 +36,12 @@ struct SourceFile {
 
 class EncodedImages;
 
+// What chance may depend on besides the sample itself.
+struct ReadContext {
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+};
+
 // One split of a data set. Reads are const and thread-safe: several workers call read() at once.
 // Sample ids are 0 .. size()-1 within the split.
 class Dataset {
@@ -46,6 +52,11 @@ class Dataset {
   // Writes the sample's features and targets. Throws DataError naming file, index and value.
   virtual void read(int64_t id, std::span<unsigned char> features,
                     std::span<int64_t> targets) const = 0;
+  // The sample as training sees it in that epoch: augmented, if this data set does that; a pure
+  // function of context and id. Else as read() gives it.
+  virtual void read_for_training(const ReadContext& context, int64_t id,
+                                 std::span<unsigned char> features,
+                                 std::span<int64_t> targets) const;
   // Targets that count in the loss; a pure function of the id.
   virtual int64_t valid_targets(int64_t id) const;
   // The image files behind the samples, not decoded; null if the samples are something else.
@@ -60,6 +71,12 @@ struct OpenedData {
   std::string digest;             // SHA-256 over name, files' hashes, split sizes and spec
 };
 
+// How a JPEG is decoded when fewer pixels are wanted than it has.
+enum class JpegScale {
+  kExact,  // at full size
+  kAuto,   // at 1/2, 1/4 or 1/8 of the size, as long as that is no less than what is wanted
+};
+
 struct DataRequest {
   std::string name;               // as in contract.md; never empty
   std::string directory = {};     // empty: embedded or the system's package
@@ -72,6 +89,8 @@ struct DataRequest {
   int64_t num_classes = 10;                // synthetic's classes or vocabulary
   int64_t class_limit = 0;                 // files' labels or ids must be below; 0: not known
   std::optional<int64_t> token_bits = {};  // `tokens` without a header: 16 or 32; unset: 16
+  bool augment = true;                     // training images, where the data set has a way of it
+  JpegScale jpeg_scale = JpegScale::kExact;
 };
 
 // Every name that open_data knows, sorted.

@@ -37,9 +37,19 @@ Names entries_of(const std::string& folder) {
   }
 }
 
+// The set's own pair of names; token files are "train.bin" and "val.bin".
+bool is_cifar100(const Names& names) {
+  const auto has = [&names](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return has("cifar-100-binary") || (has("train.bin") && has("test.bin") && has("fine_label_names.txt"));
+}
+
 std::string name_for_files(const Names& names) {
   if (any_ends(names, ".packed")) return "packed";
   if (any_ends(names, ".tar")) return "tar_shards";
+  if (any_contains(names, "data_batch_") || any_contains(names, "cifar-10-")) return "cifar10";
+  if (is_cifar100(names)) return "cifar100";
   if (any_ends(names, ".bin")) return "tokens";
   if (any_contains(names, "FashionMNIST")) return "fashion_mnist";
   if (any_contains(names, "-ubyte") || any_contains(names, "MNIST") || any_contains(names, "raw")) {

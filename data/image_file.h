@@ -13,18 +13,13 @@
 #include <string>
 #include <string_view>
 
+#include "data/dataset.h"
 #include "data/pixels.h"
 
 namespace assay::data {
 
 // More pixels are refused before memory is taken: 400 MB of RGB.
 constexpr int64_t kMostPixels = int64_t{1} << 27;
-
-// How a JPEG is decoded when fewer pixels are wanted than it has.
-enum class JpegScale {
-  kExact,  // at full size
-  kAuto,   // at 1/2, 1/4 or 1/8 of the size, as long as that is no less than what is wanted
-};
 
 // The part of an image that was asked for, as far as whole pixels go, and where it lies in them.
 struct DecodedRegion {

@@ -10,8 +10,12 @@ namespace {
 
 class ImageSamples : public Dataset {
  public:
-  ImageSamples(std::unique_ptr<EncodedImages> images, SampleSpec spec, DecodeImage decode)
-      : images_(std::move(images)), spec_(std::move(spec)), decode_(std::move(decode)) {}
+  ImageSamples(std::unique_ptr<EncodedImages> images, SampleSpec spec, DecodeImage decode,
+               AugmentImage augment)
+      : images_(std::move(images)),
+        spec_(std::move(spec)),
+        decode_(std::move(decode)),
+        augment_(std::move(augment)) {}
   int64_t size() const override { return images_->size(); }
   const SampleSpec& spec() const override { return spec_; }
   void read(int64_t id, std::span<unsigned char> features,
@@ -22,19 +26,33 @@ class ImageSamples : public Dataset {
     decode_(file, images_->origin(id), id, features);
     targets[0] = images_->label(id);
   }
+  void read_for_training(const ReadContext& context, int64_t id, std::span<unsigned char> features,
+                         std::span<int64_t> targets) const override {
+    if (!augment_) {
+      read(id, features, targets);
+      return;
+    }
+    check_read(*this, id, features, targets);
+    thread_local std::string file;
+    images_->read(id, file);
+    augment_(file, images_->origin(id), {context, id}, features);
+    targets[0] = images_->label(id);
+  }
   const EncodedImages* images() const override { return images_.get(); }
 
  private:
   std::unique_ptr<EncodedImages> images_;
   SampleSpec spec_;
   DecodeImage decode_;
+  AugmentImage augment_;
 };
 
 }  // namespace
 
 std::unique_ptr<Dataset> make_image_samples(std::unique_ptr<EncodedImages> images, SampleSpec spec,
-                                            DecodeImage decode) {
-  return std::make_unique<ImageSamples>(std::move(images), std::move(spec), std::move(decode));
+                                            DecodeImage decode, AugmentImage augment) {
+  return std::make_unique<ImageSamples>(std::move(images), std::move(spec), std::move(decode),
+                                        std::move(augment));
 }
 
 OpenedSource open_image_samples(ImageSplits splits, OpenedSource source, const DataRequest& request,
@@ -47,8 +65,9 @@ OpenedSource open_image_samples(ImageSplits splits, OpenedSource source, const D
   ImageDecoding decoding = make_decoding(request);
   decoding.spec.num_classes = num_classes;
   source.recipe += decoding.recipe;
-  source.train = make_image_samples(std::move(splits.train), decoding.spec, decoding.train);
-  source.eval = make_image_samples(std::move(splits.eval), decoding.spec, decoding.eval);
+  source.train = make_image_samples(std::move(splits.train), decoding.spec, decoding.plain,
+                                    decoding.augmented);
+  source.eval = make_image_samples(std::move(splits.eval), decoding.spec, decoding.plain);
   return source;
 }
 

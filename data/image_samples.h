@@ -13,20 +13,29 @@
 
 namespace assay::data {
 
-// Decodes one image file into the sample's pixels. `origin` names the file in messages. Called by
-// several threads at once. Throws DataError.
+// Decodes one image file into the sample's pixels, the same whenever. `origin` names the file in
+// messages. Called by several threads at once. Throws DataError.
 using DecodeImage = std::function<void(std::string_view file, const std::string& origin, int64_t id,
                                        std::span<unsigned char> pixels)>;
 
-// One split. Labels must lie in [0, spec.num_classes).
+// The same for training; chance depends on the draw alone.
+struct SampleDraw {
+  ReadContext context;
+  int64_t id = 0;
+};
+using AugmentImage = std::function<void(std::string_view file, const std::string& origin,
+                                        const SampleDraw& draw, std::span<unsigned char> pixels)>;
+
+// One split. Labels must lie in [0, spec.num_classes). Without `augment` training reads what
+// everybody reads.
 std::unique_ptr<Dataset> make_image_samples(std::unique_ptr<EncodedImages> images, SampleSpec spec,
-                                            DecodeImage decode);
+                                            DecodeImage decode, AugmentImage augment = {});
 
 // How the images of a request become samples.
 struct ImageDecoding {
   SampleSpec spec;  // num_classes is filled in by whoever knows the labels
-  DecodeImage train;
-  DecodeImage eval;
+  DecodeImage plain;       // evaluation, and whoever looks at the data
+  AugmentImage augmented;  // training; may be empty
   std::string recipe;  // what is done to the pixels; part of the digest
 };
 using MakeImageDecoding = std::function<ImageDecoding(const DataRequest&)>;

@@ -31,15 +31,15 @@ int64_t slot_count(const LoaderConfig& config) {
   return std::max<int64_t>(2, config.num_workers * config.prefetch_factor);
 }
 
-void read_sample(const Dataset& dataset, int64_t id, std::span<unsigned char> features,
-                 std::span<int64_t> targets) {
+void read_sample(const Dataset& dataset, const ReadContext& context, int64_t id,
+                 std::span<unsigned char> features, std::span<int64_t> targets) {
   const FaultOutcome fault = fault_point("data.read");
   if (fault.error_number != 0 || fault.is_short) {
     throw DataError(cat("cannot read sample ", id, " of ", dataset.size(), ": ",
                         fault.is_short ? "the read ended early" : std::strerror(fault.error_number),
                         " (fault point data.read)"));
   }
-  dataset.read(id, features, targets);
+  dataset.read_for_training(context, id, features, targets);
 }
 
 }  // namespace
@@ -56,6 +56,7 @@ struct DataLoader::State {
   State(const Dataset& the_dataset, const Sampler& the_sampler, const LoaderConfig& the_config,
         HostMemory& memory)
       : dataset(the_dataset),
+        seed(the_sampler.config().seed),
         num_workers(the_config.num_workers),
         size(loader_detail::slot_size(the_dataset.spec(), the_sampler.config().micro_batch_size)),
         pool(std::make_shared<loader_detail::SlotPool>(memory, size, the_dataset.spec(),
@@ -71,6 +72,7 @@ struct DataLoader::State {
   Delivery& delivery(int64_t sequence) { return ring[static_cast<size_t>(sequence) % ring.size()]; }
 
   const Dataset& dataset;
+  const uint64_t seed;
   const int64_t num_workers;
   const loader_detail::SlotSize size;
   const std::shared_ptr<loader_detail::SlotPool> pool;
@@ -102,8 +104,10 @@ void DataLoader::State::fill(Batch& batch, MicroBatchPlan plan) const {
   batch.ids = std::move(plan.ids);
   const size_t feature_bytes = dataset.spec().feature_bytes();
   const auto target_count = static_cast<size_t>(dataset.spec().targets_per_sample);
+  const ReadContext context{.seed = seed, .epoch = plan.window.epoch};
   for (size_t i = 0; i < batch.ids.size(); ++i) {
-    read_sample(dataset, batch.ids[i], {batch.slot_->features + i * feature_bytes, feature_bytes},
+    read_sample(dataset, context, batch.ids[i],
+                {batch.slot_->features + i * feature_bytes, feature_bytes},
                 {batch.slot_->targets + i * target_count, target_count});
   }
 }

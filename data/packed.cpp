@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "data/image_samples.h"
+#include "data/image_decoding.h"
 #include "data/packed_set.h"
 #include "data/sources.h"
 #include "data/split_files.h"
@@ -114,11 +114,7 @@ OpenedSource open_packed_files(const DataRequest& request, const MakeImageDecodi
 }
 
 OpenedSource open_packed(const DataRequest& request) {
-  return open_packed_files(request, [](const DataRequest& images) -> ImageDecoding {
-    throw ConfigError(cat("data set packed: ", quoted(images.directory),
-                          " holds image files, which this build cannot decode. Fix: pack pixels "
-                          "instead (assay data pack --content pixels)"));
-  });
+  return open_packed_files(request, make_image_decoding);
 }
 
 }  // namespace assay::data

@@ -15,10 +15,14 @@ struct OpenedSource {
   std::string recipe;  // what was done to the files' content; part of the digest
 };
 
+OpenedSource open_cifar10(const DataRequest& request);
+OpenedSource open_cifar100(const DataRequest& request);
 OpenedSource open_digits(const DataRequest& request);
 OpenedSource open_mnist(const DataRequest& request);
 OpenedSource open_fashion_mnist(const DataRequest& request);
 OpenedSource open_synthetic(const DataRequest& request);
+OpenedSource open_image_folder(const DataRequest& request);
+OpenedSource open_tar_shards(const DataRequest& request);
 OpenedSource open_packed(const DataRequest& request);
 OpenedSource open_tokens(const DataRequest& request);
 OpenedSource open_text(const DataRequest& request);

@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/file_reader.h"
-#include "data/image_samples.h"
+#include "data/image_decoding.h"
+#include "data/sources.h"
 #include "data/split_files.h"
 
 namespace assay::data {
@@ -101,6 +102,10 @@ OpenedSource open_tar_files(const DataRequest& request, const MakeImageDecoding&
   }
   return open_image_samples({std::move(splits[0]), std::move(splits[1])}, std::move(source),
                             request, make_decoding);
+}
+
+OpenedSource open_tar_shards(const DataRequest& request) {
+  return open_tar_files(request, make_image_decoding);
 }
 
 }  // namespace assay::data

@@ -6,7 +6,7 @@
 readonly build_headers=("nlohmann-json3-dev nlohmann/json.hpp" "libcxxopts-dev cxxopts.hpp"
   "zlib1g-dev zlib.h")
 # Come along where something is installed anyway; without one of them a part says that it lacks it.
-readonly optional_headers=("libpcre2-dev pcre2.h")
+readonly optional_headers=("libpcre2-dev pcre2.h" "libjpeg-dev jpeglib.h" "libpng-dev png.h")
 readonly test_headers=("libgtest-dev gtest/gtest.h" "libgmock-dev gmock/gmock.h")
 
 missing_words=()

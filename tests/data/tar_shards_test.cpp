@@ -147,11 +147,10 @@ DataRequest request_for(const std::string& name, const std::string& directory) {
 ImageDecoding first_bytes(const DataRequest&) {
   ImageDecoding decoding;
   decoding.spec.feature_shape = {1, 2, 2};
-  decoding.train = [](std::string_view file, const std::string&, int64_t,
+  decoding.plain = [](std::string_view file, const std::string&, int64_t,
                       std::span<unsigned char> pixels) {
     std::copy_n(file.end() - 4, 4, pixels.begin());
   };
-  decoding.eval = decoding.train;
   decoding.recipe = "last bytes";
   return decoding;
 }

@@ -78,6 +78,16 @@ std::string own_address(const RankRecord& own, const std::vector<RankRecord>& ra
   return address;
 }
 
+// "from 10.0.0.2 on eth0", for a message.
+std::string way_to(const std::string& host, int64_t port) {
+  try {
+    const std::string own = local_address_towards(host, port);
+    return cat("from ", own, " on ", interface_of(own));
+  } catch (const LaunchError&) {
+    return "no route leads there";
+  }
+}
+
 // Every rank knocks at the first rank of every other host, at the address that the backend will
 // use.
 void knock(const RankRecord& own, const std::vector<RankRecord>& ranks,
@@ -90,10 +100,8 @@ void knock(const RankRecord& own, const std::vector<RankRecord>& ranks,
     const int64_t port = parse_int64(endpoints[r].substr(space + 1)).value_or(0);
     const std::string problem = connect_problem(host, port, kProbeSeconds);
     if (problem.empty()) continue;
-    const std::string route = local_address_towards(host, port);
     throw LaunchError(cat(rank_text(own), " cannot reach ", rank_text(ranks[r]), " at ",
-                          endpoint_text(host, port), " (from ", route, " on ", interface_of(route),
-                          "): ", problem,
+                          endpoint_text(host, port), " (", way_to(host, port), "): ", problem,
                           ". Fix: check routes and firewalls, or set GLOO_SOCKET_IFNAME and "
                           "NCCL_SOCKET_IFNAME to the interface that joins the hosts"));
   }

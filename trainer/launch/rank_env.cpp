@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "trainer/launch/meeting_point.h"
 
 namespace assay::launch {
 namespace {
@@ -147,6 +148,7 @@ RankEnv resolve_rank_env(const Lookup& lookup) {
   env.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", kIndex).value_or(0);
   env.has_agent_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   env.error_file = variables.text("TORCHELASTIC_ERROR_FILE");
+  fill_meeting_point(env, lookup);
   return env;
 }
 

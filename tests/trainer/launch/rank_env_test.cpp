@@ -71,6 +71,7 @@ TEST(RankEnv, PrefersOpenMpiOverTheSlurmJobAroundIt) {
                                {"OMPI_COMM_WORLD_SIZE", "4"},
                                {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                               {"MASTER_ADDR", "10.0.0.1"},
                                {"SLURM_PROCID", "0"},
                                {"SLURM_NTASKS", "1"},
                                {"SLURM_STEP_ID", "0"}});

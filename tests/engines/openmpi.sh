@@ -1,0 +1,20 @@
+#!/bin/bash
+# The trainer starts unchanged under Open MPI's mpirun; two jobs at once do not meet.
+. "$(dirname "$0")/common.sh"
+need mpirun
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+mpirun --version 2>/dev/null | grep -q "Open MPI" || skip "mpirun is not Open MPI's"
+control 2
+mpi() { mpirun --oversubscribe -np 2 "$BUILD_BIN/assay-train" "${TRAIN[@]}" "$@"; }
+mpi --output_dir first >first.log 2>&1 &
+FIRST=$!
+mpi --output_dir second >second.log 2>&1
+expect_code $? 0 "second job"
+wait $FIRST
+expect_code $? 0 "first job"
+expect_same control2 first
+expect_same control2 second
+ASSAY_FAULTS="train.forward@1:3=exit:3" mpirun --oversubscribe -np 2 -x ASSAY_FAULTS \
+  "$BUILD_BIN/assay-train" "${TRAIN[@]}" --output_dir failing >failing.log 2>&1
+expect_code $? 3 "a rank that ends with 3"
+echo "PASS"
