@@ -22,7 +22,8 @@ struct EvalFrame {
 };
 EvalFrame eval_frame(const ImageSize& image, const ImageSize& size);
 
-// The shorter side before the centre crop: 256 for 224, and in this proportion, rounded up, for others.
+// The shorter side before the centre crop: 256 for 224, and in this proportion, rounded up, for
+// others.
 int64_t eval_resize_of(int64_t size);
 
 }  // namespace assay::data

@@ -29,23 +29,21 @@ struct CifarFiles {
 
 // Means and standard deviations of the training images' colours, x / 255.
 const CifarFiles& cifar10_files() {
-  static const CifarFiles files = {
-      kCifar10,
-      "cifar-10-batches-bin",
-      {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
-       "data_batch_5.bin"},
-      {"test_batch.bin"},
-      {{0.4914F, 0.2470F}, {0.4822F, 0.2435F}, {0.4465F, 0.2616F}}};
+  static const CifarFiles files = {kCifar10,
+                                   "cifar-10-batches-bin",
+                                   {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                    "data_batch_4.bin", "data_batch_5.bin"},
+                                   {"test_batch.bin"},
+                                   {{0.4914F, 0.2470F}, {0.4822F, 0.2435F}, {0.4465F, 0.2616F}}};
   return files;
 }
 
 const CifarFiles& cifar100_files() {
-  static const CifarFiles files = {
-      kCifar100,
-      "cifar-100-binary",
-      {"train.bin"},
-      {"test.bin"},
-      {{0.5071F, 0.2673F}, {0.4865F, 0.2564F}, {0.4409F, 0.2762F}}};
+  static const CifarFiles files = {kCifar100,
+                                   "cifar-100-binary",
+                                   {"train.bin"},
+                                   {"test.bin"},
+                                   {{0.5071F, 0.2673F}, {0.4865F, 0.2564F}, {0.4409F, 0.2762F}}};
   return files;
 }
 
@@ -142,9 +140,10 @@ void check_shape(const DataRequest& request, const CifarKind& kind) {
     wanted = "images of";
     for (const int64_t size : request.image_shape) wanted += cat(" ", size);
   }
-  throw ConfigError(cat("data set ", kind.name, " has images of 3 32 32 (channels, height, width), "
-                        "the model takes ", wanted,
-                        ". Fix: e.g. --model resnet20_cifar, or model.image_size=32"));
+  throw ConfigError(cat("data set ", kind.name,
+                        " has images of 3 32 32 (channels, height, width), "
+                        "the model takes ",
+                        wanted, ". Fix: e.g. --model resnet20_cifar, or model.image_size=32"));
 }
 
 OpenedSource open_cifar(const DataRequest& request, const CifarFiles& files,
@@ -185,16 +184,15 @@ void add_cifar_images(std::string_view file, const std::string& path, const Cifa
     const bool is_other = !file.empty() && file.size() % other_record == 0;
     throw DataError(cat(path, " has ", file.size(), " bytes, must be a multiple of ", record,
                         ", the record of ", kind.name, " (", kind.label_bytes, " + ", kCifarPixels,
-                        ")", is_other ? cat("; it is one of ", other_record, ", the record of ",
-                                            other.name, ", so it is a file of that set")
-                                      : cat("; nor is it one of ", other_record, " (", other.name,
-                                            ")"),
+                        ")",
+                        is_other ? cat("; it is one of ", other_record, ", the record of ",
+                                       other.name, ", so it is a file of that set")
+                                 : cat("; nor is it one of ", other_record, " (", other.name, ")"),
                         ". Fix: ", is_other ? cat("--dataset ", other.name) : "fetch it again"));
   }
   for (size_t begin = 0; begin < file.size(); begin += record) {
     const std::string_view bytes = file.substr(begin, record);
-    const auto label =
-        static_cast<unsigned char>(bytes[static_cast<size_t>(kind.label_bytes) - 1]);
+    const auto label = static_cast<unsigned char>(bytes[static_cast<size_t>(kind.label_bytes) - 1]);
     if (label >= kind.num_classes) {
       throw DataError(cat(path, ": label of record ", begin / record, " is ", int{label},
                           ", must be in [0, ", kind.num_classes - 1, "] for ", kind.name,

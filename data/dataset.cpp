@@ -30,9 +30,9 @@ constexpr SourceEntry kSources[] = {
     {"text", open_text},
     {"tokens", open_tokens},
 };
-constexpr std::string_view kDatasetNames[] = {
-    "cifar10", "cifar100",  "digits",     "fashion_mnist", "image_folder", "mnist",
-    "packed",  "synthetic", "tar_shards", "text",          "tokens"};
+constexpr std::string_view kDatasetNames[] = {"cifar10",      "cifar100", "digits", "fashion_mnist",
+                                              "image_folder", "mnist",    "packed", "synthetic",
+                                              "tar_shards",   "text",     "tokens"};
 static_assert(std::size(kSources) == std::size(kDatasetNames));
 
 // The first samples of another data set.

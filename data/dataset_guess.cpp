@@ -42,7 +42,8 @@ bool is_cifar100(const Names& names) {
   const auto has = [&names](std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  return has("cifar-100-binary") || (has("train.bin") && has("test.bin") && has("fine_label_names.txt"));
+  return has("cifar-100-binary") ||
+         (has("train.bin") && has("test.bin") && has("fine_label_names.txt"));
 }
 
 std::string name_for_files(const Names& names) {

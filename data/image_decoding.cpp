@@ -79,7 +79,8 @@ ImageDecoding make_image_decoding(const DataRequest& request) {
                                          ? std::vector<int64_t>{3, kImageNetSide, kImageNetSide}
                                          : request.image_shape;
   if (request.is_tokens || shape.size() != 3 || shape[0] != RgbPixels::kChannels) {
-    throw ConfigError(cat("data set ", request.name, ": image files give 3 colours, the model takes ",
+    throw ConfigError(cat("data set ", request.name,
+                          ": image files give 3 colours, the model takes ",
                           request.is_tokens ? "tokens" : cat(shape.at(0), " channels"),
                           ". Fix: a model for colour images, e.g. --model resnet50"));
   }
@@ -98,10 +99,9 @@ ImageDecoding make_image_decoding(const DataRequest& request) {
       decoder.augmented(file, origin, draw, pixels);
     };
   }
-  decoding.recipe =
-      cat(request.augment ? "RandomResizedCrop, RandomHorizontalFlip; " : "", "Resize ",
-          eval_resize_of(shape[1]), ", CenterCrop; JPEG ",
-          request.jpeg_scale == JpegScale::kExact ? "exact" : "reduced");
+  decoding.recipe = cat(request.augment ? "RandomResizedCrop, RandomHorizontalFlip; " : "",
+                        "Resize ", eval_resize_of(shape[1]), ", CenterCrop; JPEG ",
+                        request.jpeg_scale == JpegScale::kExact ? "exact" : "reduced");
   return decoding;
 }
 

@@ -8,8 +8,9 @@ namespace assay::data {
 namespace image_formats {
 
 void refuse(const std::string& origin, std::string_view kind, std::string_view what) {
-  throw DataError(cat(origin, ": this ", kind, " image cannot be decoded: ", what,
-                      ". Fix: replace or remove the file (assay data verify lists all such files)"));
+  throw DataError(
+      cat(origin, ": this ", kind, " image cannot be decoded: ", what,
+          ". Fix: replace or remove the file (assay data verify lists all such files)"));
 }
 
 void check_pixel_count(const ImageSize& size, const std::string& origin, std::string_view kind) {
@@ -17,8 +18,9 @@ void check_pixel_count(const ImageSize& size, const std::string& origin, std::st
     refuse(origin, kind, cat("it says to have ", size.width, " x ", size.height, " pixels"));
   }
   if (size.width <= kMostPixels / size.height) return;
-  refuse(origin, kind, cat("it says to have ", size.width, " x ", size.height,
-                           " pixels, must be at most ", kMostPixels, " in all"));
+  refuse(origin, kind,
+         cat("it says to have ", size.width, " x ", size.height, " pixels, must be at most ",
+             kMostPixels, " in all"));
 }
 
 }  // namespace image_formats

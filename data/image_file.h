@@ -18,6 +18,10 @@
 
 namespace assay::data {
 
+// Whether this build has them; without, such a file is refused by name.
+bool has_jpeg_decoder();
+bool has_png_decoder();
+
 // More pixels are refused before memory is taken: 400 MB of RGB.
 constexpr int64_t kMostPixels = int64_t{1} << 27;
 

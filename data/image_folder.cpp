@@ -41,9 +41,7 @@ class FolderImages : public EncodedImages {
       : folder_(std::move(folder)), list_(std::move(list)) {}
   int64_t size() const override { return static_cast<int64_t>(list_.paths.size()); }
   int64_t label(int64_t id) const override { return list_.labels.at(static_cast<size_t>(id)); }
-  void read(int64_t id, std::string& bytes) const override {
-    bytes = read_source_file(origin(id));
-  }
+  void read(int64_t id, std::string& bytes) const override { bytes = read_source_file(origin(id)); }
   std::string origin(int64_t id) const override {
     return join_path(folder_, list_.paths.at(static_cast<size_t>(id)));
   }

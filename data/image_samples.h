@@ -33,10 +33,10 @@ std::unique_ptr<Dataset> make_image_samples(std::unique_ptr<EncodedImages> image
 
 // How the images of a request become samples.
 struct ImageDecoding {
-  SampleSpec spec;  // num_classes is filled in by whoever knows the labels
+  SampleSpec spec;         // num_classes is filled in by whoever knows the labels
   DecodeImage plain;       // evaluation, and whoever looks at the data
   AugmentImage augmented;  // training; may be empty
-  std::string recipe;  // what is done to the pixels; part of the digest
+  std::string recipe;      // what is done to the pixels; part of the digest
 };
 using MakeImageDecoding = std::function<ImageDecoding(const DataRequest&)>;
 

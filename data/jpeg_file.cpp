@@ -18,8 +18,8 @@ namespace assay::data::image_formats {
 namespace {
 
 constexpr int kExifMarker = JPEG_APP0 + 1;
-constexpr int kMostScans = 500;    // of a progressive file; encoders write about ten
-constexpr int64_t kMargin = 16;    // columns; smoothing of colour reaches 4 beyond a region
+constexpr int kMostScans = 500;  // of a progressive file; encoders write about ten
+constexpr int64_t kMargin = 16;  // columns; smoothing of colour reaches 4 beyond a region
 constexpr int64_t kChannels = RgbPixels::kChannels;
 // A Huffman code has at least one bit for each block of 64 pixels of the finest component; a
 // second bound of two covers components that are fine in one direction each.
@@ -102,10 +102,9 @@ class JpegFile : public ImageFile {
     const int64_t reduction = reduction_for(stored, turned_size(wanted, orientation_));
     start(reduction);
     const auto factor = static_cast<double>(reduction);
-    const RealBox real = {static_cast<double>(stored.left) / factor,
-                          static_cast<double>(stored.top) / factor,
-                          static_cast<double>(stored.width) / factor,
-                          static_cast<double>(stored.height) / factor};
+    const RealBox real = {
+        static_cast<double>(stored.left) / factor, static_cast<double>(stored.top) / factor,
+        static_cast<double>(stored.width) / factor, static_cast<double>(stored.height) / factor};
     // The whole pixels that the box touches.
     const PixelBox touched = {
         stored.left / reduction, stored.top / reduction,
@@ -139,8 +138,9 @@ class JpegFile : public ImageFile {
     check_pixel_count(stored_, origin_, "JPEG");
     const auto bytes = static_cast<int64_t>(file_.size());
     if (info_.arith_code == FALSE && stored_.width * stored_.height / kMostPixelsAByte > bytes) {
-      refuse(origin_, "JPEG", cat("it says to have ", stored_.width, " x ", stored_.height,
-                                  " pixels, more than its ", bytes, " bytes can hold"));
+      refuse(origin_, "JPEG",
+             cat("it says to have ", stored_.width, " x ", stored_.height,
+                 " pixels, more than its ", bytes, " bytes can hold"));
     }
     for (auto* marker = info_.marker_list; marker != nullptr; marker = marker->next) {
       if (marker->marker != kExifMarker) continue;
@@ -231,6 +231,12 @@ std::unique_ptr<ImageFile> open_jpeg(std::string_view file, const std::string& o
 
 }  // namespace assay::data::image_formats
 
+namespace assay::data {
+
+bool has_jpeg_decoder() { return true; }
+
+}  // namespace assay::data
+
 #else
 
 #include "base/error.h"
@@ -239,10 +245,17 @@ std::unique_ptr<ImageFile> open_jpeg(std::string_view file, const std::string& o
 namespace assay::data::image_formats {
 
 std::unique_ptr<ImageFile> open_jpeg(std::string_view, const std::string& origin, JpegScale) {
-  throw DataError(cat(origin, ": a JPEG image, and this build has no JPEG decoder. Fix: apt-get "
-                              "install libjpeg-dev, then build again"));
+  throw DataError(cat(origin,
+                      ": a JPEG image, and this build has no JPEG decoder. Fix: apt-get "
+                      "install libjpeg-dev, then build again"));
 }
 
 }  // namespace assay::data::image_formats
+
+namespace assay::data {
+
+bool has_jpeg_decoder() { return false; }
+
+}  // namespace assay::data
 
 #endif

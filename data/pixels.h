@@ -36,9 +36,12 @@ class RgbPixels {
  public:
   static constexpr int64_t kChannels = 3;
 
+  // Bytes behind the last pixel that may be read and written, so that vectors need no tails.
+  static constexpr size_t kSpareBytes = 16;
+
   // What was held is gone.
   void reset(const ImageSize& size) {
-    const auto bytes = static_cast<size_t>(size.width * size.height * kChannels);
+    const auto bytes = static_cast<size_t>(size.width * size.height * kChannels) + kSpareBytes;
     if (bytes > capacity_ || capacity_ > 4 * bytes + kKeptBytes) {
       bytes_ = std::make_unique_for_overwrite<unsigned char[]>(bytes);
       capacity_ = bytes;

@@ -27,7 +27,8 @@ class PngFile : public ImageFile {
     try {
       if (info_ == nullptr) refuse(origin_, "PNG", "libpng has no memory or another version");
       if (!attempt([this] { read_head(); })) fail();
-      size_ = {int64_t{png_get_image_width(png_, info_)}, int64_t{png_get_image_height(png_, info_)}};
+      size_ = {int64_t{png_get_image_width(png_, info_)},
+               int64_t{png_get_image_height(png_, info_)}};
       check_pixel_count(size_, origin_, "PNG");
     } catch (...) {  // no destructor runs behind a constructor that throws
       png_destroy_read_struct(&png_, &info_, nullptr);
@@ -154,6 +155,12 @@ std::unique_ptr<ImageFile> open_png(std::string_view file, const std::string& or
 
 }  // namespace assay::data::image_formats
 
+namespace assay::data {
+
+bool has_png_decoder() { return true; }
+
+}  // namespace assay::data
+
 #else
 
 #include "base/error.h"
@@ -162,10 +169,17 @@ std::unique_ptr<ImageFile> open_png(std::string_view file, const std::string& or
 namespace assay::data::image_formats {
 
 std::unique_ptr<ImageFile> open_png(std::string_view, const std::string& origin) {
-  throw DataError(cat(origin, ": a PNG image, and this build has no PNG decoder. Fix: apt-get "
-                              "install libpng-dev, then build again"));
+  throw DataError(cat(origin,
+                      ": a PNG image, and this build has no PNG decoder. Fix: apt-get "
+                      "install libpng-dev, then build again"));
 }
 
 }  // namespace assay::data::image_formats
+
+namespace assay::data {
+
+bool has_png_decoder() { return false; }
+
+}  // namespace assay::data
 
 #endif

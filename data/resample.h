@@ -1,6 +1,7 @@
 // Resizes pixels as Pillow does with its bilinear filter (and torchvision on Pillow images): a
 // triangle as wide as an output pixel when shrinking, first over columns, then over rows, weights
-// as whole numbers of 2^-22, rounded to bytes after either pass. Gives Pillow's bytes.
+// as whole numbers of 2^-22, rounded to bytes after either pass. Gives Pillow's bytes; within one
+// level of them for boxes much taller than wide, where Pillow 13 does rows first.
 #pragma once
 
 #include <vector>
@@ -8,6 +9,18 @@
 #include "data/pixels.h"
 
 namespace assay::data {
+
+namespace resample_detail {
+// Two neighbouring weights, each as high * 2^11 + low.
+struct WeightPair {
+  int16_t high[2] = {};
+  int16_t low[2] = {};
+};
+struct RowPair {
+  const unsigned char* a = nullptr;
+  const unsigned char* b = nullptr;
+};
+}  // namespace resample_detail
 
 // Which part of which result is computed.
 struct ResampleTarget {
@@ -26,10 +39,10 @@ class Resampler {
  private:
   // The weights of one direction: output i is a sum over `counts[i]` inputs from `firsts[i]` on.
   struct Weights {
-    int64_t stride = 0;
+    int64_t stride = 0;  // weights an output; even
     std::vector<int64_t> firsts;
     std::vector<int64_t> counts;
-    std::vector<int32_t> values;  // stride a output
+    std::vector<resample_detail::WeightPair> pairs;
   };
   struct Span {
     double begin = 0;  // of the box
@@ -48,8 +61,8 @@ class Resampler {
   Weights columns_;
   Weights rows_;
   std::vector<double> exact_;
-  std::vector<int32_t> sums_;  // of one row
-  RgbPixels between_;          // columns done, rows not
+  std::vector<resample_detail::RowPair> row_pairs_;  // of one output row
+  RgbPixels between_;                                // columns done, rows not
 };
 
 }  // namespace assay::data

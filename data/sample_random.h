@@ -15,11 +15,10 @@ enum class Purpose : uint64_t { kCrop = 1, kFlip = 2 };
 class SampleRandom {
  public:
   SampleRandom(const ReadContext& context, int64_t sample, Purpose purpose)
-      : state_(mix64(
-            mix64(mix64(mix64(context.seed + kMixIncrement) + static_cast<uint64_t>(context.epoch) +
-                        kMixIncrement) +
-                  static_cast<uint64_t>(sample) + kMixIncrement) +
-            static_cast<uint64_t>(purpose) * kMixIncrement)) {}
+      : state_(mix64(mix64(mix64(mix64(context.seed + kMixIncrement) +
+                                 static_cast<uint64_t>(context.epoch) + kMixIncrement) +
+                           static_cast<uint64_t>(sample) + kMixIncrement) +
+                     static_cast<uint64_t>(purpose) * kMixIncrement)) {}
 
   // In [low, high).
   double uniform(double low, double high) {

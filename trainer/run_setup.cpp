@@ -42,6 +42,9 @@ data::OpenedData open_run_data(const config::RunConfig& config) {
   request.num_classes = shape.num_classes;
   request.class_limit = shape.num_classes;
   request.token_bits = config.data.token_bits;
+  request.augment = config.data.augment;
+  request.jpeg_scale =
+      config.data.jpeg_scale == "auto" ? data::JpegScale::kAuto : data::JpegScale::kExact;
   data::OpenedData opened = data::open_data(request);
   const data::SampleSpec& spec = opened.train->spec();
   const bool has_tokens = spec.feature_type == data::FeatureType::kInt64;

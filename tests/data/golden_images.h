@@ -16,13 +16,14 @@ inline std::string from_hex(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-inline nlohmann::json golden_images() {
-  return nlohmann::json::parse(read_file(join_path(ASSAY_GOLDEN_DIR, "image_decoding.json")));
+// `group` is "small", "large" or "middle_boxes".
+inline nlohmann::json golden_images(const std::string& group) {
+  return nlohmann::json::parse(read_file(join_path(ASSAY_GOLDEN_DIR, "image_decoding.json")))
+      .at(group);
 }
 
-// `group` is "small" or "large".
 inline std::string golden_image(const std::string& group, const std::string& name) {
-  for (const nlohmann::json& record : golden_images()[group]) {
+  for (const nlohmann::json& record : golden_images(group)) {
     if (record["name"] == name) return from_hex(record["file"]);
   }
   throw std::out_of_range("no golden image " + name);

@@ -44,14 +44,14 @@ std::string refusal(std::string_view file) {
 int largest_difference(const std::string& a, const std::string& b) {
   int largest = a.size() == b.size() ? 0 : 256;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    largest = std::max(largest, std::abs(static_cast<unsigned char>(a[i]) -
-                                         static_cast<unsigned char>(b[i])));
+    largest = std::max(
+        largest, std::abs(static_cast<unsigned char>(a[i]) - static_cast<unsigned char>(b[i])));
   }
   return largest;
 }
 
 TEST(ImageFile, GivesThePixelsOfPillowForEveryKind) {
-  for (const nlohmann::json& record : golden_images()["small"]) {
+  for (const nlohmann::json& record : golden_images("small")) {
     const std::string name = record["name"];
     const std::string file = from_hex(record["file"]);
     const ImageSize size = open_image_file(file, name, JpegScale::kExact)->size();
@@ -63,7 +63,7 @@ TEST(ImageFile, GivesThePixelsOfPillowForEveryKind) {
 
 TEST(ImageFile, DecodesARegionToThePixelsOfTheWhole) {
   std::mt19937 random(20240917);  // NOLINT: the seed is the same on purpose
-  for (const nlohmann::json& record : golden_images()["large"]) {
+  for (const nlohmann::json& record : golden_images("large")) {
     const std::string file = from_hex(record["file"]);
     const std::string all = all_of(file);
     const int64_t width = record["width"];
@@ -129,7 +129,9 @@ TEST(ImageFile, RefusesFilesThatAreCutOff) {
 TEST(ImageFile, RefusesACutBelowTheRegion) {
   const std::string file = golden_image("large", "jpeg_420");
   const std::string cut = file.substr(0, file.size() * 9 / 10);
-  EXPECT_THAT(thrown_message<DataError>([&] { region_of(cut, {0, 0, 20, 10}); }),
+  EXPECT_THAT(thrown_message<DataError>([&] {
+                region_of(cut, {0, 0, 20, 10});
+              }),
               AllOf(HasSubstr("cut off"), HasSubstr(cat(cut.size(), " bytes"))));
 }
 
@@ -166,10 +168,10 @@ TEST(ImageFile, KeepsTheFormatOfTheBytesAndNotOfTheName) {
 TEST(Exif, WithoutAUsableOrientationIsUpright) {
   const std::string start("Exif\0\0", 6);
   const auto block = [&start](std::string_view rest) { return start + std::string(rest); };
-  using namespace std::string_view_literals;
+  using std::string_view_literals::operator""sv;
   for (const std::string& bytes :
-       {std::string(), start, block("XX"), block("II*\0\xff\xff\xff\xff"sv), block("II*\0\x8\0\0\0"sv),
-        block("II*\0\x8\0\0\0\x1\0\x12\x1\x3\0\x1\0\0\0\x9\0\0\0"sv),
+       {std::string(), start, block("XX"), block("II*\0\xff\xff\xff\xff"sv),
+        block("II*\0\x8\0\0\0"sv), block("II*\0\x8\0\0\0\x1\0\x12\x1\x3\0\x1\0\0\0\x9\0\0\0"sv),
         block("II*\0\x8\0\0\0\xff\xff\0\0"sv)}) {
     EXPECT_EQ(orientation_of_exif(bytes), Orientation::kUpright) << quoted(bytes);
   }

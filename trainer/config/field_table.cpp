@@ -219,11 +219,34 @@ void add_data_fields(std::vector<Field>& table) {
                                      .example = "false"}));
 }
 
+void add_image_fields(std::vector<Field>& table) {
+  using enum FieldGroup;
+  using D = DataConfig;
+  table.push_back(row<&R::data, &D::augment>(
+      {.key = "data.augment",
+       .names = {"augment"},
+       .group = kData,
+       .role = kIdentity,
+       .help = "Train on random crops and mirror images: of image files RandomResizedCrop and flip, "
+               "of CIFAR a crop after padding by 4 and flip; other data sets have none",
+       .example = "false"}));
+  table.push_back(row<&R::data, &D::jpeg_scale>(
+      {.key = "data.jpeg_scale",
+       .names = {"jpeg_scale"},
+       .group = kData,
+       .role = kIdentity,
+       .help = "exact: JPEG files are decoded at full size; auto: at 1/2, 1/4 or 1/8 where that is "
+               "enough, which is quicker and gives slightly other pixels",
+       .example = "auto",
+       .choices = {"exact", "auto"}}));
+}
+
 std::vector<Field> make_table() {
   std::vector<Field> table;
   add_run_fields(table);
   add_model_fields(table);
   add_data_fields(table);
+  add_image_fields(table);
   field_rows::add_training_rows(table);
   field_rows::add_rank_rows(table);
   return table;

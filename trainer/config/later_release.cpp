@@ -3,9 +3,6 @@
 namespace assay::config {
 namespace {
 
-constexpr std::string_view kUseOtherData =
-    "choose one of the data sets that assay train --help lists";
-
 constexpr LaterSetting kLater[] = {
     {"gradient_checkpointing", "", "leave it out and lower batch_size if memory is short"},
     {"on_oom", "", "leave it out: running out of memory stops the run", true},
@@ -13,10 +10,6 @@ constexpr LaterSetting kLater[] = {
     {"profile_steps", "", "leave it out: metrics.jsonl has the phases of every step", true},
     {"batch_size", "auto", "give a number"},
     {"precision", "fp16", "use --bf16, or fp32 by leaving it out"},
-    {"data.name", "cifar10", kUseOtherData},
-    {"data.name", "cifar100", kUseOtherData},
-    {"data.name", "image_folder", kUseOtherData},
-    {"data.name", "tar_shards", kUseOtherData},
 };
 
 }  // namespace

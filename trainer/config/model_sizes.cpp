@@ -118,8 +118,9 @@ std::span<const std::string> model_names() {
 }
 
 std::span<const std::string> dataset_names() {
-  static const std::array<std::string, 7> names = {
-      "digits", "text", "fashion_mnist", "mnist", "packed", "tokens", "synthetic"};
+  static const std::array<std::string, 11> names = {
+      "digits",       "text",       "fashion_mnist", "mnist",  "cifar10",  "cifar100",
+      "image_folder", "tar_shards", "packed",        "tokens", "synthetic"};
   return names;
 }
 
@@ -130,9 +131,13 @@ bool is_token_dataset(std::string_view name) {
   return name == "text" || name == "tokens" || name == "packed" || name == "synthetic";
 }
 
+bool has_image_files(std::string_view name) {
+  return name == "image_folder" || name == "tar_shards" || name == "packed";
+}
+
 bool is_image_dataset(std::string_view name) {
-  return name == "digits" || name == "fashion_mnist" || name == "mnist" ||
-         name == "packed" || name == "synthetic";
+  return name == "digits" || name == "fashion_mnist" || name == "mnist" || name == "cifar10" ||
+         name == "cifar100" || name == "synthetic" || has_image_files(name);
 }
 
 GptSizes gpt_sizes(const ModelConfig& model) {

@@ -37,6 +37,7 @@ std::string image_size_problem(const ModelConfig& model);
 
 bool is_token_dataset(std::string_view name);
 bool is_image_dataset(std::string_view name);  // synthetic and packed may be either
+bool has_image_files(std::string_view name);   // packed may have
 
 // data.name, or the data set that the model trains on when none is named.
 std::string effective_dataset(const RunConfig& config);

@@ -100,6 +100,11 @@ void check_data_settings(const RunConfig& config, Lines& lines) {
     lines.push_back(cat("data.token_bits is ", *bits, ", but data.name is ", quoted(dataset),
                         ", which has no token files. Fix: leave it out, or --dataset tokens"));
   }
+  if (config.data.jpeg_scale != "exact" && !has_image_files(dataset)) {
+    lines.push_back(cat("data.jpeg_scale is ", quoted(config.data.jpeg_scale),
+                        ", but data.name is ", quoted(dataset),
+                        ", which has no JPEG files. Fix: leave it out"));
+  }
   if (dataset == "synthetic" && !config.data.directory.empty()) {
     lines.push_back(cat("data.directory is ", quoted(config.data.directory),
                         ", but data.name \"synthetic\" reads no files. Fix: leave it out"));
@@ -241,7 +246,8 @@ std::vector<Rule> rules() {
       {{"model.name", "data.name"}, check_model_and_data},
       {{"model.name", "model.n_positions", "data.sequence_length"}, check_sequence_length},
       {{"model.name", "data.name", "model.vocab_size"}, check_vocabulary},
-      {{"model.name", "data.name", "data.synthetic_samples", "data.directory", "data.token_bits"},
+      {{"model.name", "data.name", "data.synthetic_samples", "data.directory", "data.token_bits",
+        "data.jpeg_scale"},
        check_data_settings},
       {{"optimizer.name", "optimizer.momentum", "optimizer.nesterov"}, check_nesterov},
       {{"schedule.type", "schedule.warmup_steps", "schedule.total_steps", "schedule.step_size",

@@ -159,6 +159,25 @@ TEST(ImageSizes, LeftOutEqualThoseOfTheNamedModel) {
   EXPECT_THROW(image_sizes(gpt), InternalError);
 }
 
+TEST(Validate, RefusesAJpegScaleWithoutJpegFiles) {
+  EXPECT_THAT(refusal({"--dataset=digits", "--jpeg_scale=auto"}),
+              AllOf(HasSubstr("data.jpeg_scale is \"auto\""), HasSubstr("\"digits\"")));
+  EXPECT_EQ(refusal({"--model=resnet50", "--dataset=image_folder", "--jpeg_scale=auto"}), "");
+  EXPECT_NE(refusal({"--model=resnet50", "--dataset=image_folder", "--jpeg_scale=half"}), "");
+}
+
+TEST(Augmentation, IsPartOfTheIdentity) {
+  const std::vector<std::string> words = {"--model=resnet50", "--dataset=image_folder"};
+  const auto digest_with = [&words](const std::string& word) {
+    std::vector<std::string> all = words;
+    all.push_back(word);
+    return identity_digest(parse_words(all).config);
+  };
+  EXPECT_EQ(digest_with("--augment"), digest_with("--jpeg_scale=exact"));
+  EXPECT_NE(digest_with("--augment"), digest_with("--no-augment"));
+  EXPECT_NE(digest_with("--augment"), digest_with("--jpeg_scale=auto"));
+}
+
 TEST(Validate, RefusesDoublePrecisionOnAGpu) {
   EXPECT_THAT(refusal({"--fp64", "--device=cuda"}), HasSubstr("runs on the CPU only"));
   EXPECT_EQ(refusal({"--fp64"}), "");
