@@ -36,11 +36,15 @@ class BatchNormImpl : public torch::nn::Module {
   }
   using torch::nn::Module::to;
 
+  const std::shared_ptr<RankSums>& ranks() const { return ranks_; }
+
  private:
   void keep_counter() {
     at::Tensor& counter = named_buffers(/*recurse=*/false)["num_batches_tracked"];
     counter.set_data(counter.to(at::kLong));
   }
+
+  std::shared_ptr<RankSums> ranks_ = std::make_shared<RankSums>();
 };
 
 }  // namespace
@@ -77,7 +81,7 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
 
 at::Tensor BatchNorm::forward(const at::Tensor& x, bool is_training) const {
   if (is_training) {
-    if (x.numel() == x.size(1)) {
+    if (x.numel() == x.size(1) && ranks->size == 1) {
       throw ConfigError(cat("batch norm in training got ", shape_text(x.sizes()),
                             ", one value a channel, and needs two or more. Fix: a larger "
                             "--batch_size or model.image_size, or --drop_last if the last step of "
@@ -85,6 +89,10 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, bool is_training) const {
     }
     const at::NoGradGuard no_grad;
     num_batches_tracked.add_(1);
+  }
+  if (is_training && ranks->all_reduce != nullptr) {
+    return sync_batch_norm(x, {weight, bias, running_mean, running_var},
+                           {kBatchNormMomentum, kBatchNormEpsilon}, *ranks);
   }
   return at::batch_norm(x, weight, bias, running_mean, running_var, is_training, kBatchNormMomentum,
                         kBatchNormEpsilon, at::globalContext().userEnabledCuDNN());
@@ -114,13 +122,25 @@ Convolution add_convolution(torch::nn::Module& parent, const std::string& name,
 
 BatchNorm add_batch_norm(torch::nn::Module& parent, const std::string& name, int64_t channels,
                          at::Device device) {
-  torch::nn::Module& own = *parent.register_module(name, std::make_shared<BatchNormImpl>());
+  BatchNormImpl& own = *parent.register_module(name, std::make_shared<BatchNormImpl>());
   return {.weight = own.register_parameter("weight", at::ones({channels}, device)),
           .bias = own.register_parameter("bias", at::zeros({channels}, device)),
           .running_mean = own.register_buffer("running_mean", at::zeros({channels}, device)),
           .running_var = own.register_buffer("running_var", at::ones({channels}, device)),
           .num_batches_tracked = own.register_buffer(
-              "num_batches_tracked", at::zeros({}, at::TensorOptions(device).dtype(at::kLong)))};
+              "num_batches_tracked", at::zeros({}, at::TensorOptions(device).dtype(at::kLong))),
+          .ranks = own.ranks()};
+}
+
+int64_t share_batch_norms(torch::nn::Module& module, const RankSums& ranks) {
+  int64_t count = 0;
+  for (const auto& child : module.modules()) {
+    const auto norm = std::dynamic_pointer_cast<BatchNormImpl>(child);
+    if (!norm) continue;
+    *norm->ranks() = ranks;
+    ++count;
+  }
+  return count;
 }
 
 Linear add_linear(torch::nn::Module& parent, const std::string& name, at::IntArrayRef out_in,

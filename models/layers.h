@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+
+#include "models/sync_batch_norm.h"
 
 namespace torch::nn {
 class Module;
@@ -52,15 +55,20 @@ struct Convolution {
 // Ioffe & Szegedy 2015, alg. 1: (x - mean) / sqrt(variance + epsilon) * weight + bias a channel,
 // mean and biased variance over the batch in training, the running ones in evaluation. A running
 // value moves by momentum * (new - old), with the unbiased variance. Epsilon 1e-5, momentum 0.1.
+// Shared between ranks (share_batch_norms), mean and variance in training are those of all ranks'
+// images.
 struct BatchNorm {
-  at::Tensor weight;               // [C]
-  at::Tensor bias;                 // [C]
-  at::Tensor running_mean;         // [C]
-  at::Tensor running_var;          // [C]
-  at::Tensor num_batches_tracked;  // [] int64, whatever type the module is turned into
+  at::Tensor weight;                      // [C]
+  at::Tensor bias;                        // [C]
+  at::Tensor running_mean;                // [C]
+  at::Tensor running_var;                 // [C]
+  at::Tensor num_batches_tracked;         // [] int64, whatever type the module is turned into
+  std::shared_ptr<const RankSums> ranks;  // holds no function while each rank is on its own
   // [N, C, H, W] -> the same. Throws ConfigError in training if a channel has a single value.
   at::Tensor forward(const at::Tensor& x, bool is_training) const;
 };
+// From now on all batch norms of the module are shared. Returns how many there are.
+int64_t share_batch_norms(torch::nn::Module& module, const RankSums& ranks);
 
 struct Linear {
   at::Tensor weight;                              // [out, in]

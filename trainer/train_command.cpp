@@ -22,6 +22,7 @@
 #include "checkpoints/layout.h"
 #include "trainer/config/config_io.h"
 #include "trainer/distributed/process_group.h"
+#include "trainer/rank_setup.h"
 #include "trainer/run/environment_file.h"
 #include "trainer/run/run_folder.h"
 #include "trainer/run/run_start.h"
@@ -226,6 +227,7 @@ class Session {
       state.schedule.total_steps = horizon(config, message.schedule_total_steps, target);
       if (start.checkpoint) digest = start.checkpoint->manifest.state_digest;
     }
+    share_batch_norms(world, config, sampler, state);
     const std::unique_ptr<distributed::GradientReducer> reducer =
         make_reducer(world, config, state);
     describe(world, config, data, state, device, target);
@@ -242,24 +244,6 @@ class Session {
     }
     if (result.state_digest.empty()) result.state_digest = digest;
     return finish(world, config, state, result, target);
-  }
-
-  static std::unique_ptr<distributed::GradientReducer> make_reducer(World& world,
-                                                                    const config::RunConfig& config,
-                                                                    const step::TrainState& state) {
-    if (!world.group()) return nullptr;
-    std::vector<std::string> names;
-    std::vector<at::Tensor> parameters;
-    for (const step::NamedTensor& entry : state.parameters) {
-      names.push_back(entry.name);
-      parameters.push_back(entry.tensor);
-    }
-    return std::make_unique<distributed::GradientReducer>(
-        world, names, parameters,
-        distributed::ReducerSettings{.bucket_mb = config.ddp.bucket_mb,
-                                     .first_bucket_mb = config.ddp.first_bucket_mb,
-                                     .is_bf16 = config.ddp.reduce_dtype == "bf16",
-                                     .is_static_graph = config.ddp.static_graph});
   }
 
   void record_environment(const World& world, const config::RunConfig& config,

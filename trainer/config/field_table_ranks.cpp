@@ -48,6 +48,13 @@ void add_reduction_fields(std::vector<Field>& table) {
        .group = kRanks,
        .help = "The same parameters take part in every step, possibly more than once",
        .example = "true"}));
+  table.push_back(row<&R::ddp, &D::sync_batch_norm>(
+      {.key = "ddp.sync_batch_norm",
+       .names = {"sync_batch_norm"},
+       .group = kRanks,
+       .role = kIdentity,
+       .help = "Batch norm takes mean and variance over all ranks' images, not each rank's own",
+       .example = "true"}));
   table.push_back(row<&R::ddp, &D::shard_optimizer>(
       {.key = "ddp.shard_optimizer",
        .names = {"ddp_shard_optimizer", "zero1"},

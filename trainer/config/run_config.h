@@ -30,8 +30,10 @@ struct DataConfig {
   std::optional<int64_t> max_train_samples;
   std::optional<int64_t> max_eval_samples;
   std::optional<int64_t> sequence_length;    // tokens a sample; unset: the model's n_positions
-  std::optional<int64_t> token_bits;  // of token files without a header: 16 or 32; unset: 16
+  std::optional<int64_t> token_bits;         // of token files without a header: 16 or 32; unset: 16
   std::optional<int64_t> synthetic_samples;  // size of `synthetic`; unset: 1024
+  bool augment = true;               // training images: random crop and flip, where the set has it
+  std::string jpeg_scale = "exact";  // exact | auto
   bool shuffle = true;
   bool drop_last = false;
   std::optional<int64_t> num_workers;  // this rank's loader threads; unset: automatic, 0: none
@@ -74,6 +76,7 @@ struct DdpConfig {                    // several ranks; without effect on one
   double first_bucket_mb = 1.0;       // of the bucket that is reduced first
   std::string reduce_dtype = "full";  // full | bf16: what travels between ranks
   bool static_graph = false;
+  bool sync_batch_norm = false;  // batch norm over all ranks' images
   bool shard_optimizer = false;  // each rank keeps the optimizer's state of its share (ZeRO-1)
   int64_t check_replicas_steps = 100;  // 0: at the start only
   double timeout_seconds = 600.0;      // one step's collectives

@@ -1,5 +1,5 @@
 // SIGTERM, SIGINT and SIGUSR1 as a request to stop after the current step; a second one ends at
-// once.
+// once, unless it is the first one again, passed on by the parent process within 2 s.
 #pragma once
 
 #include <string>

@@ -186,7 +186,9 @@ TrainState make_initial_state(const config::RunConfig& config, const c10::Device
 
 std::vector<NamedTensor> replicated_tensors(const TrainState& state,
                                             const config::RunConfig& config) {
-  std::vector<NamedTensor> tensors = model_tensors(state.model);
+  // Without shared batch norms each rank has running statistics of its own images.
+  std::vector<NamedTensor> tensors =
+      config.ddp.sync_batch_norm ? model_tensors(state.model) : state.parameters;
   if (config.ddp.shard_optimizer) return tensors;
   for (const NamedTensor& entry : state.optimizer->state()) tensors.push_back(entry);
   return tensors;

@@ -49,12 +49,13 @@ struct TrainState {
 TrainState make_initial_state(const config::RunConfig& config, const c10::Device& device,
                               int64_t total_steps, distributed::World& world);
 
-// Names and tensors of weights and buffers, then of the optimizer's state where every rank has all
-// of it: what must be equal on all ranks.
+// Names and tensors of the weights, of the buffers where batch norms are shared, and of the
+// optimizer's state where every rank has all of it: what must be equal on all ranks.
 std::vector<NamedTensor> replicated_tensors(const TrainState& state,
                                             const config::RunConfig& config);
 
-// Rank 0's buffers (running statistics of batch norm) for all; see docs/decisions. Collective.
+// Rank 0's buffers (running statistics of batch norm) for all: what is evaluated and saved.
+// Collective.
 void broadcast_buffers(const TrainState& state, distributed::World& world);
 
 // A copy of the state in host memory, ready to be written. Owns the tensors its views point to.

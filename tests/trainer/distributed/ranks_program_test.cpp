@@ -1,5 +1,6 @@
 // Several ranks of the built trainer over Gloo on this host, driven from outside.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "checkpoints/compare.h"
+#include "checkpoints/layout.h"
 #include "checkpoints/reader.h"
 #include "harness/ledger.h"
 #include "harness/tensor_distance.h"
@@ -127,6 +129,28 @@ TEST_P(EverySplit, GivesTheUpdateOfOneBigBatch) {
   EXPECT_EQ(ids_by_step(path("split")), ids_by_step(path("whole")));
 }
 
+// After one step without clipping the momentum is the gradient.
+TEST_P(EverySplit, GivesTheGradientOfOneBigBatchInSinglePrecision) {
+  const auto [world_size, accumulation] = GetParam();
+  const Options same = {{"--device", "cpu"},        {"--optim", "sgd"},       {"--momentum", "0.9"},
+                        {"--learning_rate", "0.1"}, {"--max_grad_norm", "0"}, {"--max_steps", "1"},
+                        {"--max_eval_samples", "2"}};
+  Options parts = same;
+  parts["--batch_size"] = cat(48 / (world_size * accumulation));
+  parts["--gradient_accumulation_steps"] = cat(accumulation);
+  expect_all(run(1, text("whole", same)), 0);
+  expect_all(run(world_size, text("split", parts)), 0);
+  for (const char* run_dir : {"whole", "split"}) {
+    create_directories(path(cat(run_dir, "-momentum")));
+    std::filesystem::copy_file(
+        join_path(path(cat(run_dir, "/checkpoint-1")), checkpoints::kOptimizerFile),
+        join_path(path(cat(run_dir, "-momentum")), checkpoints::kModelFile));
+  }
+  // Sums of 1,536 terms, each rounded to 2^-24, in another order.
+  EXPECT_LE(largest_distance(path("whole-momentum"), path("split-momentum")), 1e-5);
+  EXPECT_LE(largest_distance(path("whole/checkpoint-1"), path("split/checkpoint-1")), 1e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, EverySplit,
                          testing::Values(Split{1, 2}, Split{1, 4}, Split{2, 1}, Split{2, 2},
                                          Split{2, 4}, Split{3, 1}, Split{3, 2}, Split{3, 4},
@@ -193,7 +217,8 @@ TEST_F(RanksProgram, AResumeIsTheSameRun) {
     const auto ends = run(world_size, text(killed, options), request);
     EXPECT_EQ(ends[1].code, 137) << support::ends_text(ends);
     for (size_t rank = 0; rank < ends.size(); ++rank) {
-      if (rank != 1) EXPECT_EQ(ends[rank].code, 5) << support::ends_text(ends);
+      if (rank == 1) continue;
+      EXPECT_EQ(ends[rank].code, 5) << support::ends_text(ends);
     }
     Words resume = text(killed, options);
     resume.insert(resume.end(), {"--resume_from_checkpoint", "auto"});
@@ -288,6 +313,67 @@ TEST_F(RanksProgram, BucketSizesDoNotChangeTheUpdateOfTwoRanks) {
   EXPECT_EQ(digest_of(path("static")), digest_of(path("large")));
   const auto ranks = nlohmann::json::parse(read_file(path("small/ranks.json")));
   EXPECT_GT(ranks.at("bucket_bytes").size(), 3U);
+}
+
+class BatchNorms : public RanksProgram {
+ protected:
+  static Options images(const Options& changes = {}) {
+    Options options = {{"--model", "resnet20_cifar"}, {"--dataset", "synthetic"},
+                       {"model.image_size", "16"},    {"--fp64", ""},
+                       {"--device", "cpu"},           {"--optim", "sgd"},
+                       {"--max_steps", "3"},          {"--max_train_samples", "24"},
+                       {"--max_eval_samples", "4"},   {"--eval_steps", "3"}};
+    for (const auto& [name, value] : changes) options[name] = value;
+    return options;
+  }
+  Words words(const std::string& run_dir, const Options& changes = {}) const {
+    Words all = text(run_dir, images(changes));
+    std::erase_if(all, [](const std::string& word) {
+      return word.starts_with("model.n_");  // the text model's
+    });
+    return all;
+  }
+};
+
+TEST_F(BatchNorms, SharedBetweenRanksTrainAsOneBigBatch) {
+  expect_all(run(1, words("whole", {{"--batch_size", "8"}})), 0);
+  const Options shared = {{"--sync_batch_norm", "true"}, {"--check_replicas_steps", "1"}};
+  for (const int64_t world_size : {2, 4}) {
+    const std::string run_dir = cat("split-", world_size);
+    Options parts = shared;
+    parts["--batch_size"] = cat(8 / world_size);
+    expect_all(run(world_size, words(run_dir, parts)), 0);
+    // 20 layers of sums in another order in float64; running statistics are among the tensors.
+    EXPECT_LE(largest_distance(path("whole/checkpoint-3"), path(cat(run_dir, "/checkpoint-3"))),
+              1e-10);
+    EXPECT_NEAR(steps_of(path(run_dir)).back().loss, steps_of(path("whole")).back().loss, 1e-10);
+  }
+}
+
+// Not shared, each rank normalises its own images: another result, and not by rounding alone.
+TEST_F(BatchNorms, OfEachRankGiveAnotherUpdateThanOneBigBatch) {
+  expect_all(run(1, words("whole", {{"--batch_size", "8"}})), 0);
+  // Their own running statistics are no difference between replicas.
+  expect_all(run(2, words("split", {{"--batch_size", "4"}, {"--check_replicas_steps", "1"}})), 0);
+  EXPECT_GT(largest_distance(path("whole/checkpoint-3"), path("split/checkpoint-3")), 1e-3);
+}
+
+// Each rank has running statistics of its own; rank 0's are evaluated and saved.
+TEST_F(BatchNorms, OfEachRankResumeAsTheSameRun) {
+  expect_all(run(2, words("whole", {{"--batch_size", "4"}, {"--save_steps", "2"}})), 0);
+  Options first = {{"--batch_size", "4"}, {"--max_steps", "2"}, {"--save_steps", "2"}};
+  expect_all(run(2, words("parts", first)), 0);
+  expect_all(run(2, {"train", "--resume_from_checkpoint", path("parts"), "--max_steps", "3"}), 0);
+  EXPECT_EQ(digest_of(path("parts")), digest_of(path("whole")));
+}
+
+TEST_F(BatchNorms, SharedRefusesWhatCannotBeShared) {
+  const auto short_end = run(2, words("a", {{"--batch_size", "5"}, {"--sync_batch_norm", ""}}));
+  expect_all(short_end, 2);
+  EXPECT_THAT(short_end[0].output, HasSubstr("has 4 of 10 samples"));
+  const auto none = run(2, text("b", {{"--batch_size", "8"}, {"--sync_batch_norm", ""}}));
+  expect_all(none, 2);
+  EXPECT_THAT(none[1].output, HasSubstr("has no batch norm"));
 }
 
 TEST_F(RanksProgram, OnlyRankZeroWritesTheRun) {
