@@ -14,6 +14,13 @@ wait $FIRST
 expect_code $? 0 "first job"
 expect_same control2 first
 expect_same control2 second
+# The example of docs/examples, with a host file.
+EXAMPLE="$(cd "$(dirname "${BASH_SOURCE[0]}")/../../docs/examples" && pwd)/mpi.sh"
+echo "localhost slots=2" >hostfile
+ASSAY_TRAIN="$BUILD_BIN/assay-train" "$EXAMPLE" hostfile "${TRAIN[@]:1}" --output_dir example \
+  >example.log 2>&1
+expect_code $? 0 "the example"
+expect_same control2 example
 ASSAY_FAULTS="train.forward@1:3=exit:3" mpirun --oversubscribe -np 2 -x ASSAY_FAULTS \
   "$BUILD_BIN/assay-train" "${TRAIN[@]}" --output_dir failing >failing.log 2>&1
 expect_code $? 3 "a rank that ends with 3"

@@ -1,8 +1,29 @@
 #!/bin/bash
 # The trainer starts unchanged under PyTorch's own launcher, and resumes in its restarts.
 . "$(dirname "$0")/common.sh"
-TORCHRUN=${ASSAY_TORCHRUN:-torchrun}
-need "$TORCHRUN"
+
+# PyTorch's launcher out of the LibTorch that we build on (the wheel holds its Python part too),
+# with the few packages that it imports in an environment of the build folder.
+own_torchrun() {
+  local venv="$BUILD_BIN/../tests/torchrun-venv"
+  [ -n "${ASSAY_LIBTORCH:-}" ] && [ -f "$ASSAY_LIBTORCH/torch/distributed/run.py" ] || return 1
+  if [ ! -x "$venv/torchrun" ]; then
+    rm -rf "$venv"
+    python3 -m venv "$venv" && "$venv/bin/pip" -q install typing_extensions filelock sympy \
+      networkx jinja2 fsspec || return 1
+    printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -m torch.distributed.run "$@"\n' \
+      "$ASSAY_LIBTORCH" "$venv/bin/python" >"$venv/torchrun"
+    chmod +x "$venv/torchrun"
+  fi
+  "$venv/torchrun" --help >/dev/null && echo "$venv/torchrun"
+}
+
+TORCHRUN=${ASSAY_TORCHRUN:-$(command -v torchrun || own_torchrun 2>torchrun-venv.log)}
+[ -n "$TORCHRUN" ] || skip "no torchrun, and none could be set up: $(tail -n 1 torchrun-venv.log)"
+# The same worker under both launchers: environments and log trees.
+ASSAY_TORCHRUN=$TORCHRUN "$BUILD_BIN/../tests/launch_program_tests" --gtest_filter='Torchrun.*' \
+  >compared.log 2>&1 || fail "environment or log tree differ from torchrun's"
+grep -q 'PASSED.* [1-9]' compared.log && ! grep -q SKIPPED compared.log || fail "nothing compared"
 control 2
 for rdzv in "--standalone" "--master-addr 127.0.0.1 --master-port $((21000 + RANDOM % 9000))"; do
   rm -rf run
