@@ -48,6 +48,18 @@ std::vector<std::string> protected_checkpoints(const std::string& run_dir,
   return {join_path(run_dir, checkpoints::checkpoint_name(state.best->step))};
 }
 
+// Tells the launcher not to cut this process short.
+class WritingMark {
+ public:
+  explicit WritingMark(launch::ProgressPage& page) : page_(page) { page_.set_writing(true); }
+  ~WritingMark() { page_.set_writing(false); }
+  WritingMark(const WritingMark&) = delete;
+  WritingMark& operator=(const WritingMark&) = delete;
+
+ private:
+  launch::ProgressPage& page_;
+};
+
 // Saves `state` now and returns its digest on rank 0. Collective: the others wait for the disk.
 std::string save_checkpoint(const LoopContext& context, const step::TrainState& state) {
   distributed::World& world = context.ranks.world;
@@ -56,6 +68,7 @@ std::string save_checkpoint(const LoopContext& context, const step::TrainState& 
   world.agree(
       "save", distributed::World::Who::kRootOnly,
       [&] {
+        const WritingMark mark(context.ranks.page);
         saved = checkpoints::commit_checkpoint({
             .run_dir = context.config.output_dir,
             .parts = host.parts,
@@ -104,6 +117,7 @@ class TrainingLoop {
     check_replicas("at the start");
     context_.loader.start(state_.position);
     while (state_.counters.step < context_.target_steps) {
+      world_.begin_step();
       const int own_signal = run::requested_stop_signal();
       step::PendingStep current = train_step_.run(state_, context_.loader, clock_, own_signal);
       if (pending_) finish_pending();  // one step late on CUDA: never waits for the newest step

@@ -1,6 +1,7 @@
 # Sourced by the engine tests: a small run, its control, and clean ends. Needs ASSAY (the program)
 # and BUILD_BIN (its folder). Exit code 77: this machine lacks the engine.
 set -u
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 WORK=$(mktemp -d)
 CLEANUPS=()
 clean_up() {

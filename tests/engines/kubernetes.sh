@@ -3,14 +3,14 @@
 # the variables that the operators document, are one training run. There is no cluster here: pods are
 # processes on loopback, with small models in place of the large one.
 . "$(dirname "$0")/common.sh"
-EXAMPLES="$(cd "$(dirname "${BASH_SOURCE[0]}")/../../docs/examples" && pwd)"
+EXAMPLES="$(cd "$HERE/../../docs/examples" && pwd)"
 VENV="$BUILD_BIN/../tests/kubernetes-venv"
 if ! "$VENV/bin/python" -c 'import kubernetes_validate, yaml' 2>/dev/null; then
   rm -rf "$VENV"
   { python3 -m venv "$VENV" && "$VENV/bin/pip" -q install kubernetes-validate pyyaml; } \
     >venv.log 2>&1 || skip "kubernetes-validate cannot be installed: $(tail -n 1 venv.log)"
 fi
-"$VENV/bin/python" "$(dirname "${BASH_SOURCE[0]}")/kubernetes_pods.py" "$EXAMPLES" pods \
+"$VENV/bin/python" "$HERE/kubernetes_pods.py" "$EXAMPLES" pods \
   >pods.log 2>&1 || fail "an example is not what Kubernetes takes"
 
 PATH="$BUILD_BIN:$PATH"

@@ -15,7 +15,7 @@ expect_code $? 0 "first job"
 expect_same control2 first
 expect_same control2 second
 # The example of docs/examples, with a host file.
-EXAMPLE="$(cd "$(dirname "${BASH_SOURCE[0]}")/../../docs/examples" && pwd)/mpi.sh"
+EXAMPLE="$(cd "$HERE/../../docs/examples" && pwd)/mpi.sh"
 echo "localhost slots=2" >hostfile
 ASSAY_TRAIN="$BUILD_BIN/assay-train" "$EXAMPLE" hostfile "${TRAIN[@]:1}" --output_dir example \
   >example.log 2>&1

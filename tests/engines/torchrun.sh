@@ -11,8 +11,8 @@ own_torchrun() {
     rm -rf "$venv"
     python3 -m venv "$venv" && "$venv/bin/pip" -q install typing_extensions filelock sympy \
       networkx jinja2 fsspec || return 1
-    printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -m torch.distributed.run "$@"\n' \
-      "$ASSAY_LIBTORCH" "$venv/bin/python" >"$venv/torchrun"
+    echo "$ASSAY_LIBTORCH" >"$(echo "$venv"/lib/python3*/site-packages)/libtorch.pth"
+    printf '#!/bin/sh\nexec "%s" -m torch.distributed.run "$@"\n' "$venv/bin/python" >"$venv/torchrun"
     chmod +x "$venv/torchrun"
   fi
   "$venv/torchrun" --help >/dev/null && echo "$venv/torchrun"

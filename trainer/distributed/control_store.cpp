@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/distributed/store_lane.h"
 #include "trainer/launch/address.h"
 
 namespace assay::distributed {
@@ -40,16 +41,6 @@ std::string first_line(const std::exception& error) {
 }
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-
-template <class Call>
-auto guarded(const Call& call) {
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    throw LaunchError(cat("lost the job's store, which rank 0 or its launcher keeps: ",
-                          first_line(error), ". Fix: look at what rank 0 said last"));
-  }
-}
 
 std::optional<int> inherited_socket() {
   const char* text = std::getenv(kStoreFdVariable);
@@ -114,39 +105,74 @@ c10::intrusive_ptr<c10d::Store> connect(const launch::RankEnv& env, double timeo
 ControlStore ControlStore::open(const launch::RankEnv& env, double timeout_seconds) {
   // Keys of one attempt: an agent's store outlives the ranks.
   return ControlStore(c10::make_intrusive<c10d::PrefixStore>(cat("assay/", env.restart_count),
-                                                             connect(env, timeout_seconds)));
+                                                             connect(env, timeout_seconds)),
+                      timeout_seconds);
 }
 
-ControlStore::ControlStore(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}
+ControlStore::ControlStore(c10::intrusive_ptr<c10d::Store> store, double answer_seconds)
+    : store_(std::move(store)),
+      lane_(std::make_shared<StoreLane>()),
+      answer_seconds_(answer_seconds) {}
 ControlStore::ControlStore(const ControlStore&) = default;
 ControlStore::~ControlStore() = default;
 
-ControlStore ControlStore::clone() const {
-  return guarded([&] { return ControlStore(store_->clone()); });
+// The answer is kept by whoever is done last: this call, or the lane's thread after a time-out.
+template <class Result>
+Result ControlStore::ask(std::function<Result(c10d::Store&)> question) const {
+  const auto answer = std::make_shared<Result>();
+  try {
+    lane_->run(
+        [answer, store = store_, question = std::move(question)] { *answer = question(*store); },
+        answer_seconds_);
+  } catch (const std::exception& error) {
+    throw LaunchError(cat("lost the job's store, which rank 0 or its launcher keeps: ",
+                          first_line(error), ". Fix: look at what rank 0 said last"));
+  }
+  return std::move(*answer);
 }
 
+ControlStore ControlStore::clone() const {
+  return ControlStore(
+      ask<c10::intrusive_ptr<c10d::Store>>([](c10d::Store& store) { return store.clone(); }),
+      answer_seconds_);
+}
+
+ControlStore ControlStore::with_limit(double answer_seconds) const {
+  ControlStore other = *this;
+  other.answer_seconds_ = answer_seconds;
+  return other;
+}
+
+void ControlStore::give_up() { lane_->give_up(); }
+
 void ControlStore::set(const std::string& key, const std::string& value) {
-  guarded([&] { store_->set(key, bytes_of(value)); });
+  ask<bool>([key, bytes = bytes_of(value)](c10d::Store& store) {
+    store.set(key, bytes);
+    return true;
+  });
 }
 
 std::optional<std::string> ControlStore::find(const std::string& key) {
-  return guarded([&]() -> std::optional<std::string> {
-    if (!store_->check({key})) return std::nullopt;
-    const std::vector<uint8_t> value = store_->get(key);
+  return ask<std::optional<std::string>>([key](c10d::Store& store) -> std::optional<std::string> {
+    if (!store.check({key})) return std::nullopt;
+    const std::vector<uint8_t> value = store.get(key);
     return std::string(value.begin(), value.end());
   });
 }
 
 int64_t ControlStore::add(const std::string& key, int64_t amount) {
-  return guarded([&] { return store_->add(key, amount); });
+  return ask<int64_t>([key, amount](c10d::Store& store) { return store.add(key, amount); });
 }
 
 void ControlStore::append(const std::string& key, const std::string& text) {
-  guarded([&] { store_->append(key, bytes_of(text)); });
+  ask<bool>([key, bytes = bytes_of(text)](c10d::Store& store) {
+    store.append(key, bytes);
+    return true;
+  });
 }
 
 void ControlStore::remove(const std::string& key) {
-  guarded([&] { store_->deleteKey(key); });
+  ask<bool>([key](c10d::Store& store) { return store.deleteKey(key); });
 }
 
 std::optional<std::string> ControlStore::wait_for(const std::string& key, double timeout_seconds,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,18 +18,24 @@ class Store;
 
 namespace assay::distributed {
 
-// Thread-compatible; a thread of its own works on a clone(). Every call throws LaunchError when the
-// store is gone, which means that rank 0 (or the launcher that owns the store) is.
+class StoreLane;
+
+// Thread-safe, but calls of one connection wait for each other; a thread of its own works on a
+// clone(). Every call throws LaunchError when the store is gone or does not answer in time, which
+// means that rank 0 (or the launcher that owns the store) is gone or stopped; later calls then
+// throw at once.
 class ControlStore {
  public:
   // Rank 0 serves (unless a launcher's agent does) on the socket that its launcher handed down, or
   // on one of its own; the others connect. Blocks for at most `timeout_seconds`.
   static ControlStore open(const launch::RankEnv& env, double timeout_seconds);
-  explicit ControlStore(c10::intrusive_ptr<c10d::Store> store);
-  ControlStore(const ControlStore&);
+  ControlStore(c10::intrusive_ptr<c10d::Store> store, double answer_seconds);
+  ControlStore(const ControlStore&);  // the same connection
   ~ControlStore();
 
-  ControlStore clone() const;  // a connection of its own
+  ControlStore clone() const;                            // a connection of its own
+  ControlStore with_limit(double answer_seconds) const;  // the same connection
+  void give_up();                                        // a call that waits throws at once
   const c10::intrusive_ptr<c10d::Store>& raw() const { return store_; }
 
   void set(const std::string& key, const std::string& value);
@@ -44,7 +51,12 @@ class ControlStore {
   bool set_first(const std::string& key, const std::string& value);
 
  private:
+  template <class Result>
+  Result ask(std::function<Result(c10d::Store&)> question) const;
+
   c10::intrusive_ptr<c10d::Store> store_;
+  std::shared_ptr<StoreLane> lane_;
+  double answer_seconds_;
 };
 
 // The descriptor of a listening socket for the store, handed to rank 0 by its launcher.

@@ -1,6 +1,6 @@
 // Watches over one rank from a thread of its own: publishes where the rank stands, and ends the
 // process when a step hangs or another rank has failed, since a collective that waits for a lost
-// rank cannot be left otherwise.
+// rank cannot be left otherwise. One at a time in a process.
 #pragma once
 
 #include <atomic>
@@ -21,42 +21,10 @@ struct CollectiveCount {
   std::atomic<int64_t> started{0};
   std::atomic<int64_t> elements{0};          // of the last one
   std::atomic<int64_t> planned_elements{0};  // what every rank expects there
+  std::atomic<int64_t> steps_begun{0};
+  std::atomic<int64_t> before_step{0};     // started when the present step began
+  std::atomic<int64_t> in_step_before{0};  // that the step before it started
 };
-
-// One rank's last sign of life, as the others read it.
-struct Beat {
-  int64_t number = 0;  // grows four times a second while the process runs
-  int64_t step = 0;
-  launch::RankPhase phase = launch::RankPhase::kStarting;
-  int64_t collectives = 0;
-  int64_t elements = 0;
-  int64_t planned_elements = 0;
-};
-std::string to_json(const Beat& beat);
-Beat beat_from_json(const std::string& text);  // default values for what cannot be read
-
-struct PeerView {
-  RankRecord rank;
-  Beat beat;
-  bool is_silent = false;  // its beat number stood still
-};
-// Who holds the others up, in words; empty if the signs do not say. `own` is this rank's view of
-// itself. A rank without signs of life, then one that reduced another size than planned, then one
-// that started fewer or more collectives than most, then one that is steps behind.
-std::string suspect_text(const std::vector<PeerView>& peers, const PeerView& own);
-
-struct FirstFailure {
-  int64_t rank = -1;
-  int exit_code = 5;
-  std::string message;
-};
-
-// What the store knows about failures and signs of life. Blocks for up to 1.8 s.
-std::string explain_from_store(ControlStore& store, const std::vector<RankRecord>& ranks,
-                               int64_t own_rank, const std::string& message);
-// The failure reported first, if any.
-std::optional<FirstFailure> first_failure(ControlStore& store);
-void report_first_failure(ControlStore& store, const FirstFailure& failure);
 
 class Watch {
  public:
@@ -67,13 +35,14 @@ class Watch {
     std::function<void(const std::string& message)> end_process;
   };
   Watch(const ControlStore& store, std::vector<RankRecord> ranks, int64_t own_rank,
-        const launch::ProgressPage& page, const CollectiveCount& count, Settings settings);
+        launch::ProgressPage& page, const CollectiveCount& count, Settings settings);
   ~Watch();  // stops and joins
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
+  struct State;  // of the source file
+
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

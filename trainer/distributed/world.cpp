@@ -28,6 +28,7 @@ using launch::RankPhase;
 // Rank 0 speaks for all when someone is missing; the others give it time to.
 constexpr double kVerdictGraceSeconds = 5.0;
 constexpr double kLingerSeconds = 0.5;
+constexpr double kLastWordSeconds = 1.8;  // for an answer of the store to a rank that ends
 constexpr const char* kArrivals = "arrivals";
 constexpr const char* kRoster = "roster";
 
@@ -136,6 +137,8 @@ World World::join(const launch::RankEnv& env, const WorldSettings& settings, con
   fault_point("ddp.join");
   impl->store = ControlStore::open(env, settings.join_timeout_seconds);
   impl->ranks = hold_roll_call(*impl->store, settings, own);
+  const ControlStore patient = impl->store->with_limit(settings.collective_timeout_seconds);
+  impl->store.emplace(patient);
   impl->watch =
       std::make_unique<Watch>(*impl->store, impl->ranks, impl->rank, page, impl->count,
                               Watch::Settings{settings.collective_timeout_seconds,
@@ -222,6 +225,7 @@ void World::agree(const std::string& topic, Who who, const std::function<void()>
   for (size_t r = 0; r < all.size(); ++r) {
     if (all[r].empty()) continue;
     const size_t space = all[r].find(' ');
+    impl_->page->blame(static_cast<int64_t>(r));
     throw Error(static_cast<ExitCode>(parse_int64(all[r].substr(0, space)).value_or(1)),
                 cat(impl_->name(impl_->ranks[r]), " failed: ", all[r].substr(space + 1)));
   }
@@ -256,32 +260,34 @@ void World::broadcast(const std::vector<at::Tensor>& tensors, int64_t root) {
 
 void World::send(const at::Tensor& tensor, int64_t to) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> tensors = {tensor.contiguous()};
+  std::vector<at::Tensor> tensors = {tensor.to(impl_->carrier).contiguous()};
   impl_->group->send(tensors, static_cast<int>(to), /*tag=*/0)->wait();
 }
 
 void World::receive(const at::Tensor& tensor, int64_t from) {
   const at::NoGradGuard no_grad;
-  at::Tensor landing =
-      tensor.is_contiguous() ? tensor : at::empty_like(tensor, at::MemoryFormat::Contiguous);
+  const bool is_direct = tensor.is_contiguous() && tensor.device() == impl_->carrier;
+  const at::Tensor landing =
+      is_direct ? tensor : at::empty(tensor.sizes(), tensor.options().device(impl_->carrier));
   std::vector<at::Tensor> tensors = {landing};
   impl_->group->recv(tensors, static_cast<int>(from), /*tag=*/0)->wait();
-  if (!landing.is_same(tensor)) tensor.copy_(landing);
+  if (!is_direct) tensor.copy_(landing);
 }
 
 void World::report_failure(const std::string& message, int exit_code) noexcept {
   if (!is_distributed() || std::exchange(impl_->has_reported, true)) return;
   try {
-    report_first_failure(*impl_->store, {rank(), exit_code, message});
+    ControlStore quick = impl_->store->with_limit(kLastWordSeconds);
+    report_first_failure(quick, {rank(), exit_code, message, impl_->blamed_rank});
   } catch (const std::exception&) {
     return;  // rank 0 is gone; this rank says its own reason on stderr
   }
 }
 
 std::string World::explain(const std::string& message) noexcept {
-  if (!is_distributed()) return message;
+  if (!is_distributed() || impl_->blamed_rank >= 0) return message;  // it says who already
   try {
-    return explain_from_store(*impl_->store, impl_->ranks, rank(), message);
+    return impl_->explained(message);
   } catch (const std::exception& error) {
     return is_root() ? message : cat(impl_->name(impl_->ranks.front()), " is gone. ", message);
   }
@@ -293,13 +299,22 @@ void World::count_collective(int64_t elements, int64_t planned_elements) {
   impl_->count.started.fetch_add(1, std::memory_order_relaxed);
 }
 
+void World::begin_step() {
+  CollectiveCount& count = impl_->count;
+  const int64_t started = count.started.load(std::memory_order_relaxed);
+  const int64_t before = count.before_step.exchange(started, std::memory_order_relaxed);
+  count.in_step_before.store(started - before, std::memory_order_relaxed);
+  count.steps_begun.fetch_add(1, std::memory_order_relaxed);
+}
+
 void World::linger() noexcept {
   if (!is_distributed()) return;
   try {
-    impl_->store->add("left", 1);
+    ControlStore quick = impl_->store->with_limit(kLastWordSeconds);
+    quick.add("left", 1);
     if (!is_root()) return;
     const double deadline = monotonic_seconds() + kLingerSeconds;
-    while (impl_->store->add("left", 0) < size() && monotonic_seconds() < deadline) usleep(5000);
+    while (quick.add("left", 0) < size() && monotonic_seconds() < deadline) usleep(5000);
   } catch (const std::exception&) {
     return;  // there is no store to keep
   }

@@ -59,7 +59,8 @@ class World {
   const std::vector<RankRecord>& ranks() const;
 
   // What one rank knows, for all. `topic` names the meeting in messages. Throws LaunchError naming
-  // who did not come within the time-out (0: the join time-out), with step and phase.
+  // who did not come within the time-out (0: the join time-out, once connected that of a
+  // collective), with step and phase.
   std::string broadcast_text(const std::string& topic, const std::string& text_of_root,
                              double timeout_seconds = 0);
   std::vector<std::string> gather_texts(const std::string& topic, const std::string& text,
@@ -84,7 +85,7 @@ class World {
   // Starts a sum in place; the result is there once the returned call has been made.
   std::function<void()> start_all_reduce(at::Tensor tensor);
   void broadcast(const std::vector<at::Tensor>& tensors, int64_t root = 0);
-  // From one rank to one other; both block until it is done.
+  // From one rank to one other, on whatever device; both block until it is done.
   void send(const at::Tensor& tensor, int64_t to);
   void receive(const at::Tensor& tensor, int64_t from);
 
@@ -97,6 +98,7 @@ class World {
   // For the watch over a step that hangs: collectives that this rank has started, and the elements
   // of the last one (with those that the plan says). Called from autograd's thread too.
   void count_collective(int64_t elements, int64_t planned_elements);
+  void begin_step();
 
   // After a failure: rank 0 keeps the store open for a moment, so that the others can read why.
   void linger() noexcept;

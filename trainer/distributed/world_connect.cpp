@@ -167,6 +167,7 @@ void World::connect(const std::string& backend, const c10::Device& device) {
                                    .device_index = device.is_cuda() ? device.index() : 0};
         impl_->group = wants_nccl ? make_nccl_group(request) : make_gloo_group(request);
         impl_->backend = wants_nccl ? "nccl" : "gloo";
+        if (wants_nccl) impl_->carrier = device;
       },
       impl_->settings.collective_timeout_seconds);
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "trainer/distributed/control_store.h"
+#include "trainer/distributed/suspects.h"
 #include "trainer/distributed/watch.h"
 #include "trainer/distributed/world.h"
 
@@ -26,14 +27,23 @@ struct World::Impl {
   std::unique_ptr<Watch> watch;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
   std::string backend = "none";
+  c10::Device carrier{c10::kCPU};  // of tensors from one rank to another: Gloo sends no others
   int64_t num_meetings = 0;
   bool has_reported = false;
+  int64_t blamed_rank = -1;  // by this rank, when it ends
 
   double limit_of(double timeout_seconds) const {
-    return timeout_seconds > 0 ? timeout_seconds : settings.join_timeout_seconds;
+    if (timeout_seconds > 0) return timeout_seconds;
+    return group ? settings.collective_timeout_seconds : settings.join_timeout_seconds;
   }
   std::string name(const RankRecord& record) const { return rank_text(record); }
 
+  std::string explained(const std::string& message) {
+    const Suspect suspect = explain_from_store(*store, ranks, rank, message);
+    if (suspect.rank >= 0) page->blame(suspect.rank);
+    blamed_rank = suspect.rank;
+    return suspect.text;
+  }
   bool is_over() {
     const auto failure = first_failure(*store);
     return failure && failure->rank != rank;
@@ -41,12 +51,12 @@ struct World::Impl {
   [[noreturn]] void throw_lost(const std::string& topic, const std::string& who, double limit) {
     const std::string message = cat(who, " did not come to the meeting ", quoted(topic), " within ",
                                     limit, " s. Fix: see what that rank says last");
-    throw LaunchError(explain_from_store(*store, ranks, rank, message));
+    throw LaunchError(explained(message));
   }
   [[noreturn]] void throw_failure_of_other() {
     const auto failure = first_failure(*store);
     const int code = failure ? failure->exit_code : static_cast<int>(ExitCode::kLaunch);
-    throw Error(static_cast<ExitCode>(code), explain_from_store(*store, ranks, rank, ""));
+    throw Error(static_cast<ExitCode>(code), explained(""));
   }
   std::string await(const std::string& topic, const std::string& key, double limit,
                     const std::string& who) {

@@ -1,6 +1,7 @@
 #include "trainer/launch/failure_report.h"
 
 #include <algorithm>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -26,13 +27,15 @@ bool is_stopped_as_asked(const RankEnd& end, int stop_signal) {
 }
 
 Blame blame_of(const RankEnd& end, int stop_signal) {
-  if (end.was_stopped) return Blame::kStopped;
+  if (end.was_stopped || end.is_accused) return Blame::kStopped;
   if (end.treatment == RankTreatment::kOverdue) return Blame::kOwnReason;
   if (end.treatment == RankTreatment::kEnded) return Blame::kNone;
   if (is_stopped_as_asked(end, stop_signal)) return Blame::kNone;
   if (end.signal_number != 0) return Blame::kOwnReason;
   if (end.exit_code == 0) return Blame::kNone;
-  return end.exit_code == kLaunchCode && end.rank >= 0 ? Blame::kLostPeers : Blame::kOwnReason;
+  const bool is_echo = end.progress.blamed_rank >= 0 && end.progress.blamed_rank != end.rank;
+  const bool has_lost_peers = end.exit_code == kLaunchCode && end.rank >= 0;
+  return is_echo || has_lost_peers ? Blame::kLostPeers : Blame::kOwnReason;
 }
 
 std::string end_text(const RankEnd& end) {
@@ -40,6 +43,7 @@ std::string end_text(const RankEnd& end) {
     return "did not end within the grace period after the signal to stop and was killed by SIGKILL";
   }
   if (end.was_stopped) return "is stopped (as by SIGSTOP) and holds up the others";
+  if (end.is_accused) return "holds up the others, which have ended for it";
   if (end.signal_number != 0) return cat("was killed by ", signal_text(end.signal_number));
   return cat("ended with exit code ", end.exit_code);
 }
@@ -53,8 +57,10 @@ json json_of(const RankEnd& end) {
           {"signal", end.signal_number},
           {"treatment", static_cast<int>(end.treatment)},
           {"stopped", end.was_stopped},
+          {"accused", end.is_accused},
           {"step", end.progress.step},
           {"phase", static_cast<int>(end.progress.phase)},
+          {"blames", end.progress.blamed_rank},
           {"message", end.message.substr(0, kMostMessageBytes)}};
 }
 
@@ -71,8 +77,10 @@ RankEnd end_from(const json& object) {
   end.treatment = treatment == static_cast<int>(RankTreatment::kOverdue) ? RankTreatment::kOverdue
                                                                          : RankTreatment::kNone;
   end.was_stopped = object.at("stopped").get<bool>();
+  end.is_accused = object.at("accused").get<bool>();
   end.progress.step = object.at("step").get<int64_t>();
   end.progress.phase = static_cast<RankPhase>(object.at("phase").get<int32_t>());
+  end.progress.blamed_rank = object.at("blames").get<int64_t>();
   end.message = object.at("message").get<std::string>();
   return end;
 }
@@ -118,7 +126,7 @@ std::optional<RankEnd> rank_end_from_json(const std::string& text) {
 }
 
 int launcher_code(const RankEnd& end) {
-  if (end.was_stopped) return kLaunchCode;
+  if (end.was_stopped || end.is_accused) return kLaunchCode;
   return end.signal_number != 0 ? 128 + end.signal_number : end.exit_code;
 }
 
@@ -136,7 +144,25 @@ const RankEnd* root_cause(const std::vector<RankEnd>& ends, int stop_signal) {
         (blame == blame_of(*cause, stop_signal) && end.ended_at < cause->ended_at);
     if (is_worse) cause = &end;
   }
+  if (cause == nullptr || blame_of(*cause, stop_signal) != Blame::kLostPeers) return cause;
+  const int64_t blamed = blamed_by_most(ends);
+  for (const RankEnd& end : ends) {
+    if (end.rank == blamed && blame_of(end, stop_signal) == Blame::kLostPeers) cause = &end;
+  }
   return cause;
+}
+
+int64_t blamed_by_most(const std::vector<RankEnd>& ends) {
+  std::map<int64_t, int64_t> votes;
+  for (const RankEnd& end : ends) {
+    const int64_t blamed = end.progress.blamed_rank;
+    if (blamed >= 0 && blamed != end.rank && !end.was_stopped) ++votes[blamed];
+  }
+  int64_t most = -1;
+  for (const auto& [rank, count] : votes) {
+    if (most < 0 || count > votes[most]) most = rank;
+  }
+  return most;
 }
 
 bool is_certain(const RankEnd& cause) { return blame_of(cause, 0) == Blame::kOwnReason; }

@@ -27,6 +27,7 @@ struct RankEnd {
   int signal_number = 0;  // that killed it; 0: it ended itself
   RankTreatment treatment = RankTreatment::kNone;
   bool was_stopped = false;  // it still runs, but was found stopped (SIGSTOP)
+  bool is_accused = false;   // it still runs, but the others ended and name it
   double ended_at = 0;       // monotonic_seconds()
   RankProgress progress;
   std::string message;  // of its error file
@@ -42,10 +43,14 @@ std::optional<RankEnd> rank_end_from_json(const std::string& text);
 int launcher_code(const RankEnd& end);
 
 // The end to blame: one that a signal killed or that failed for a reason of its own comes before a
-// stopped one, that before one that only lost its peers (exit code 5); among equals the first.
+// stopped one, that before one that only lost its peers (exit code 5) or that ended because another
+// rank had failed (progress.blamed_rank); among equals the one that most of these name, then the
+// first.
 // `stop_signal`: what was passed on to all ranks, 0 for nothing; ends that it explains are no
 // failures. nullptr if nobody is to blame.
 const RankEnd* root_cause(const std::vector<RankEnd>& ends, int stop_signal);
+// The rank that most of those name that ended for want of another; -1 if none does.
+int64_t blamed_by_most(const std::vector<RankEnd>& ends);
 // No better one can come: it failed for a reason of its own.
 bool is_certain(const RankEnd& cause);
 

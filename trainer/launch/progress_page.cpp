@@ -20,12 +20,14 @@ namespace assay::launch {
 
 // Shared between processes of the same build: lock-free atomics only.
 struct ProgressPage::Layout {
-  static constexpr uint64_t kMagic = 0x3150474152595341;  // "ASYRAGP1"
+  static constexpr uint64_t kMagic = 0x3250474152595341;  // "ASYRAGP2"
   uint64_t magic = kMagic;
   std::atomic<int64_t> step{0};
   std::atomic<int32_t> phase{0};
   std::atomic<double> heartbeat_seconds{0};
   std::atomic<double> longest_save_seconds{0};
+  std::atomic<bool> is_writing{false};
+  std::atomic<int64_t> blamed_rank{-1};
 };
 
 std::string_view phase_name(RankPhase phase) {
@@ -105,12 +107,22 @@ void ProgressPage::note_save(double seconds) {
   }
 }
 
+void ProgressPage::set_writing(bool is_writing) {
+  layout_->is_writing.store(is_writing, std::memory_order_relaxed);
+}
+
+void ProgressPage::blame(int64_t rank) {
+  layout_->blamed_rank.store(rank, std::memory_order_relaxed);
+}
+
 RankProgress ProgressPage::read() const {
   RankProgress progress;
   progress.step = layout_->step.load(std::memory_order_relaxed);
   progress.phase = static_cast<RankPhase>(layout_->phase.load(std::memory_order_relaxed));
   progress.heartbeat_seconds = layout_->heartbeat_seconds.load(std::memory_order_relaxed);
   progress.longest_save_seconds = layout_->longest_save_seconds.load(std::memory_order_relaxed);
+  progress.is_writing = layout_->is_writing.load(std::memory_order_relaxed);
+  progress.blamed_rank = layout_->blamed_rank.load(std::memory_order_relaxed);
   return progress;
 }
 

@@ -33,6 +33,8 @@ struct RankProgress {
   RankPhase phase = RankPhase::kStarting;
   double heartbeat_seconds = 0;     // monotonic_seconds() of the last sign of life; 0: none yet
   double longest_save_seconds = 0;  // the longest checkpoint of this process
+  bool is_writing = false;          // a checkpoint, right now
+  int64_t blamed_rank = -1;         // why this rank ends: that one failed before it; -1: unknown
 };
 
 // One writer process, any number of readers; every method is thread-safe and never blocks.
@@ -53,6 +55,8 @@ class ProgressPage {
   void finish_step(int64_t step);
   void beat();  // sign of life
   void note_save(double seconds);
+  void set_writing(bool is_writing);
+  void blame(int64_t rank);
   RankProgress read() const;
 
  private:

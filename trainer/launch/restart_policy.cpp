@@ -41,10 +41,12 @@ double grace_period(const std::optional<double>& given, double longest_save_seco
 
 double kill_time(const StopSituation& situation, const RankProgress& progress) {
   const bool is_saving = progress.phase == RankPhase::kCheckpoint;
-  const bool is_writing = is_saving || progress.phase == RankPhase::kEnding;
   double seconds = situation.grace_seconds;
-  if (situation.is_after_failure && !is_writing) seconds = std::min(seconds, kSecondsAfterFailure);
-  if (is_saving && !situation.is_grace_given) seconds = std::max(seconds, kLongestSaveSeconds);
+  if (situation.is_after_failure && !progress.is_writing)
+    seconds = std::min(seconds, kSecondsAfterFailure);
+  // After a failure a rank may be in this phase for want of the one that is lost.
+  const bool is_waited_for = situation.is_after_failure ? progress.is_writing : is_saving;
+  if (is_waited_for && !situation.is_grace_given) seconds = std::max(seconds, kLongestSaveSeconds);
   return situation.told_at + seconds;
 }
 

@@ -118,10 +118,37 @@ TEST(GroupOutcome, SurvivesTheWayToAnotherNode) {
   cause.message = "said \"this\"\n";
   cause.progress.step = 12;
   cause.progress.phase = RankPhase::kComm;
+  cause.progress.blamed_rank = 1;
   const auto read = outcome_from_json(to_json(outcome_of({cause}, 0, std::nullopt)));
   ASSERT_TRUE(read && read->cause);
   EXPECT_EQ(read->exit_code, 128 + SIGBUS);
   EXPECT_EQ(failure_text(*read->cause), failure_text(cause));
+  EXPECT_EQ(read->cause->progress.blamed_rank, 1);
+}
+
+// A rank that ends with another's exit code because it heard of that one's failure may be first.
+TEST(RootCause, IsNotTheRankThatOnlyHeardOfAnothersFailure) {
+  RankEnd echo = ended(0, 1, 1.0);
+  echo.progress.blamed_rank = 3;
+  RankEnd own = ended(3, 1, 2.0);
+  own.progress.blamed_rank = 3;
+  EXPECT_FALSE(is_certain(echo));
+  EXPECT_TRUE(is_certain(own));
+  EXPECT_EQ(root_cause({echo, own}, 0)->rank, 3);
+  EXPECT_EQ(root_cause({echo}, 0)->rank, 0);  // the other one is on another node
+}
+
+TEST(RootCause, IsTheRankThatMostOfThoseNameThatLostTheirPeers) {
+  std::vector<RankEnd> ends = {ended(0, 5, 1.0), ended(1, 5, 2.0), ended(2, 5, 3.0),
+                               ended(3, 5, 4.0)};
+  for (RankEnd& end : ends) end.progress.blamed_rank = 2;
+  ends[2].progress.blamed_rank = 0;
+  EXPECT_EQ(blamed_by_most(ends), 2);
+  EXPECT_EQ(root_cause(ends, 0)->rank, 2);
+  ends[1].progress.blamed_rank = 0;
+  ends[0].progress.blamed_rank = -1;
+  ends[3].progress.blamed_rank = -1;
+  EXPECT_EQ(root_cause(ends, 0)->rank, 0);
 }
 
 TEST(GroupOutcome, IsNothingForOtherBytes) {

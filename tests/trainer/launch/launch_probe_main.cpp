@@ -5,7 +5,7 @@
 //   pid=FILE         writes its process id to FILE.<rank>.<attempt>
 //   say=TEXT err=TEXT  a line on standard output, error
 //   raw=TEXT         the same without an end of line
-//   step=N phase=N save=S   moves the progress page
+//   step=N phase=N save=S writing=0|1 blame=RANK   moves the progress page
 //   fail=TEXT        writes the error file
 //   exit=N die=N     ends with a code, by a signal
 //   throw            ends by an exception that nobody catches
@@ -87,9 +87,12 @@ class Probe {
     if (name == "pid") write(cat(value, ".", env_.rank, ".", env_.restart_count), cat(getpid()));
     if (name == "step") page_.finish_step(parse_int64(value).value());
     if (name == "phase") page_.set_phase(static_cast<RankPhase>(parse_int64(value).value()));
+    if (name == "writing") page_.set_writing(value == "1");
+    if (name == "blame") page_.blame(parse_int64(value).value());
     if (name == "save") page_.note_save(parse_double(value).value());
     if (name == "fail") write_error_file(env_.error_file, value);
-    for (const char* known : {"say", "raw", "err", "env", "pid", "step", "phase", "save", "fail"}) {
+    for (const char* known :
+         {"say", "raw", "err", "env", "pid", "step", "phase", "writing", "blame", "save", "fail"}) {
       if (name == known) return true;
     }
     return false;
