@@ -43,8 +43,10 @@ void share_batch_norms(distributed::World& world, const config::RunConfig& confi
                           global_batch));
   }
   const int64_t count = models::share_batch_norms(
-      *state.model.module, {.rank = world.rank(), .size = world.size(), .all_reduce = [&world](
-                                const at::Tensor& tensor) { world.all_reduce(tensor); }});
+      *state.model.module,
+      {.rank = world.rank(),
+       .size = world.size(),
+       .all_reduce = [&world](const at::Tensor& tensor) { world.all_reduce(tensor); }});
   if (count > 0) return;
   throw ConfigError(cat("ddp.sync_batch_norm is true, but model.name ", quoted(config.model.name),
                         " has no batch norm. Fix: leave it out"));

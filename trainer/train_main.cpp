@@ -12,7 +12,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "trainer/config/config_io.h"
+#include "trainer/dry_run.h"
 #include "trainer/estimate/estimate_command.h"
+#include "trainer/estimate/estimate_options.h"
 #include "trainer/launch/rank_env.h"
 #include "trainer/run/stop_signal.h"
 #include "trainer/train_command.h"
@@ -26,21 +28,31 @@ int print(const std::string& text) {
       "cannot write standard output. Fix: send it to a place that takes it");
 }
 
+std::string dry_run_report(const assay::estimate::EstimateOptions& options) {
+  const assay::trainer::DryRun run = assay::trainer::dry_run(
+      {.config = assay::config::parse_train_arguments(options.train_words).config,
+       .rank = *options.dry_run_rank,
+       .world_size = options.worlds.front()});
+  return options.is_json ? assay::trainer::dry_run_json(run) : assay::trainer::dry_run_text(run);
+}
+
 int dispatch(const std::vector<std::string>& command, const assay::launch::RankEnv& rank_env) {
   const std::vector<std::string> words(command.begin() + 1, command.end());
   if (!words.empty() && words.front() == "--version") {
     return print(assay::trainer::trainer_version_text());
   }
   if (!words.empty() && words.front() == "estimate") {
-    const assay::estimate::CommandOutput output =
-        assay::estimate::run_estimate_command({words.begin() + 1, words.end()});
+    const std::vector<std::string> own(words.begin() + 1, words.end());
+    const assay::estimate::EstimateOptions options = assay::estimate::parse_estimate_options(own);
+    if (options.dry_run_rank && !options.is_help) return print(dry_run_report(options));
+    const assay::estimate::CommandOutput output = assay::estimate::run_estimate_command(own);
     print(output.text);
     return output.code;
   }
   if (words.empty() || words.front() != "train") {
-    throw assay::ConfigError(
-        assay::cat("usage: assay-train train|estimate [CONFIG.json] [options] [key=value ...]; got ",
-                   words.empty() ? "nothing" : assay::quoted(words.front())));
+    throw assay::ConfigError(assay::cat(
+        "usage: assay-train train|estimate [CONFIG.json] [options] [key=value ...]; got ",
+        words.empty() ? "nothing" : assay::quoted(words.front())));
   }
   const std::vector<std::string> train_words(words.begin() + 1, words.end());
   const assay::config::ParsedArguments peeked = assay::config::peek_train_arguments(train_words);

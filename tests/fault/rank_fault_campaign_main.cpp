@@ -135,7 +135,8 @@ class Runner {
             "--num_threads=1",
             "--num_workers=1",
             "--no-tensorboard",
-            "ddp.bucket_mb=0.01",
+            "ddp.bucket_mb=0.02",
+            "ddp.first_bucket_mb=0.02",
             cat("--ddp_timeout=", kDdpTimeoutSeconds),
             cat("--output_dir=", run_dir)};
   }

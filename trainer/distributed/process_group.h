@@ -31,6 +31,10 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_gloo_group(const GroupRequest& reque
 bool has_nccl();
 c10::intrusive_ptr<c10d::ProcessGroup> make_nccl_group(const GroupRequest& request);
 
+// One process in the role of `rank` of `size`: every collective returns at once and leaves its
+// tensors as they are, as c10d's FakeProcessGroup does.
+c10::intrusive_ptr<c10d::ProcessGroup> make_role_group(int rank, int size);
+
 // What NCCL's flight recorder holds (JSON); empty without NCCL.
 std::string nccl_flight_record();
 

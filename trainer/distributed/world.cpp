@@ -17,6 +17,7 @@
 #include "base/fault_points.h"
 #include "base/text.h"
 #include "trainer/distributed/control_store.h"
+#include "trainer/distributed/process_group.h"
 #include "trainer/distributed/world_impl.h"
 #include "trainer/launch/address.h"
 
@@ -149,6 +150,17 @@ World World::join(const launch::RankEnv& env, const WorldSettings& settings, con
 World World::alone() {
   auto impl = std::make_unique<Impl>();
   impl->ranks.resize(1);
+  return World(std::move(impl));
+}
+
+World World::in_role(int64_t rank, int64_t size, launch::ProgressPage& page) {
+  auto impl = std::make_unique<Impl>();
+  impl->rank = rank;
+  impl->size = size;
+  impl->page = &page;
+  impl->ranks.resize(static_cast<size_t>(size));
+  impl->group = make_role_group(static_cast<int>(rank), static_cast<int>(size));
+  impl->backend = "role";
   return World(std::move(impl));
 }
 

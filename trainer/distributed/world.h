@@ -48,6 +48,9 @@ class World {
   static World join(const launch::RankEnv& env, const WorldSettings& settings,
                     const RankRecord& own, launch::ProgressPage& page, Logger& log);
   static World alone();  // one rank that nobody else knows of
+  // One process in the role of a rank: size() and rank() are what is asked for, collectives return
+  // at once, and whatever ranks would say to one another is what this one says. `page` is borrowed.
+  static World in_role(int64_t rank, int64_t size, launch::ProgressPage& page);
   World(World&&) noexcept;
   ~World();  // never waits for the others
 

@@ -27,9 +27,13 @@ constexpr std::string_view kMeasured = "From measurements";
 constexpr std::string_view kServing = "Serving (GPT models)";
 constexpr std::string_view kOutput = "Output";
 
-constexpr std::array<Option, 16> kOptions = {{
+constexpr std::array<Option, 17> kOptions = {{
     {"world", "LIST", kRanks,
      "Predict step time and efficiency at these numbers of ranks, e.g. 1,2,4,8; may be repeated",
+     "none"},
+    {"dry-run-rank", "R", kRanks,
+     "Take a few real steps in the role of rank R of the one --world N, with collectives that "
+     "return at once: its samples, memory, and what it reduces",
      "none"},
     {"ranks-per-node", "N", kRanks, "Ranks on one host; more than that go over the network", "8"},
     {"link-gb-per-s", "X", kRanks, "Bandwidth between GPUs of a host, of one rank, each way",
@@ -103,6 +107,9 @@ class OptionReader {
         problem(cat("--", word->name, " needs a value: ", option->value));
       }
     }
+    if (options_.dry_run_rank && options_.worlds.size() != 1) {
+      problem("--dry-run-rank needs one --world, e.g. --world 8 --dry-run-rank 7");
+    }
     if (!options_.is_help && !problems_.empty()) {
       throw ConfigError(cat(join(problems_, "; "), ". Fix: see assay estimate --help"));
     }
@@ -130,6 +137,7 @@ class OptionReader {
       return set_counts(name, text, kMostRanks, options_.requests);
     }
     if (name == "ranks-per-node") return set_count(name, text, kMostRanks, options_.ranks_per_node);
+    if (name == "dry-run-rank") return set_rank(text);
     if (name == "context") return set_count(name, text, kMostTokens, options_.context);
     if (name == "card") return set_text(name, text, options_.card);
     if (name == "from-run") return set_text(name, text, options_.from_run);
@@ -161,6 +169,15 @@ class OptionReader {
                  std::optional<int64_t>& target) {
     if (target) return problem(cat("--", name, " is given twice"));
     target = count_of(name, text, most);
+  }
+
+  void set_rank(const std::string& text) {
+    const std::optional<int64_t> rank = parse_int64(trimmed(text));
+    if (options_.dry_run_rank) return problem("--dry-run-rank is given twice");
+    options_.dry_run_rank = rank.value_or(-1);
+    if (rank && *rank >= 0 && *rank < kMostRanks) return;
+    problem(cat("--dry-run-rank is ", quoted(text), ", must be a whole number from 0 to ",
+                kMostRanks - 1));
   }
 
   void set_number(const std::string& name, const std::string& text, std::optional<double>& target,

@@ -13,7 +13,8 @@ struct EstimateOptions {
   std::vector<std::string> train_words;  // everything that is not ours
   bool is_help = false;
   bool is_json = false;
-  std::vector<int64_t> worlds;  // sorted, without repeats; empty: not asked for
+  std::vector<int64_t> worlds;          // sorted, without repeats; empty: not asked for
+  std::optional<int64_t> dry_run_rank;  // take the role of this rank of the one world given
   std::optional<int64_t> ranks_per_node;
   std::optional<double> link_gb_per_s;
   std::optional<double> latency_us;

@@ -76,14 +76,19 @@ std::vector<RankEnd> WorkerGroup::stopped() const {
   return found;
 }
 
-std::optional<RankEnd> WorkerGroup::find_accused(const RankEnd& accuser) const {
-  const int64_t blamed = blamed_by_most(ends());
+std::optional<RankEnd> WorkerGroup::find_accused() const {
+  const std::vector<RankEnd> accusers = ends();
+  const int64_t blamed = blamed_by_most(accusers);
   for (const Member& member : members_) {
     if (!member.worker->is_running() || member.worker->is_stopped()) continue;
     RankEnd standing = member.worker->standing();
     if (standing.rank != blamed) continue;
     standing.is_accused = true;
-    standing.message = accuser.message;
+    for (const RankEnd& accuser : accusers) {
+      if (accuser.progress.blamed_rank == blamed && standing.message.empty()) {
+        standing.message = accuser.message;
+      }
+    }
     return standing;
   }
   return std::nullopt;
@@ -100,7 +105,7 @@ void WorkerGroup::find_cause() {
     const bool may_another_come = !has_ended() && still.empty();
     if (may_another_come && monotonic_seconds() - doubt_since_ < kDoubtSeconds) return;
     candidates.insert(candidates.end(), still.begin(), still.end());
-    if (const auto accused = find_accused(*cause)) candidates.push_back(*accused);
+    if (const auto accused = find_accused()) candidates.push_back(*accused);
     cause = root_cause(candidates, stop_signal_);
   }
   cause_ = *cause;

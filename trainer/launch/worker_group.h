@@ -54,8 +54,8 @@ class WorkerGroup {
   };
   RankTreatment treatment_of(const Member& member) const;
   void find_cause();
-  // The rank that the ended ones name, if it still runs.
-  std::optional<RankEnd> find_accused(const RankEnd& accuser) const;
+  // The rank that the ended ones name, if it still runs; with what they say.
+  std::optional<RankEnd> find_accused() const;
   void kill_overdue();
   std::vector<RankEnd> ends() const;     // of those that have ended
   std::vector<RankEnd> stopped() const;  // of those that were found stopped

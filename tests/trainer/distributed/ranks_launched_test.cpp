@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -125,6 +126,42 @@ TEST_F(LaunchedRanks, ListenOnLoopbackOnly) {
                              address.starts_with("00000000000000000000000001000000:");  // ::1
     EXPECT_TRUE(is_loopback) << address;
   }
+}
+
+// In the role of each of three ranks: the samples, buckets and optimizer share of the real ones.
+TEST_F(LaunchedRanks, TakeTheSamplesThatADryRunInTheirRoleTakes) {
+  const ProgramEnd end = launch({"--nproc-per-node=3"},
+                                training("run", {"--max_steps=5", "--log_sample_ids", "--zero1",
+                                                 "ddp.bucket_mb=0.02", "ddp.first_bucket_mb=0.02"}),
+                                "", {});
+  ASSERT_EQ(end.code, 0) << end.output;
+  int64_t optimizer_bytes = 0;
+  for (int rank = 0; rank < 3; ++rank) {
+    Words words = training("unused", {"--zero1", "ddp.bucket_mb=0.02", "ddp.first_bucket_mb=0.02",
+                                      "--json", "--world=3", cat("--dry-run-rank=", rank)});
+    words.front() = "estimate";
+    words.insert(words.begin(), ASSAY_TRAIN_PROGRAM);
+    const ProgramEnd dry =
+        support::run_program({.command = words, .working_directory = folder_.path()});
+    ASSERT_EQ(dry.code, 0) << dry.output;
+    const auto json = nlohmann::json::parse(dry.output);
+    std::vector<std::vector<int64_t>> ids;
+    for (const std::string& line :
+         split(read_file(path(cat("run/ids-rank", rank, ".jsonl"))), '\n')) {
+      if (!line.empty()) ids.push_back(nlohmann::json::parse(line).at("ids"));
+    }
+    EXPECT_EQ(json.at("sample_ids").get<std::vector<std::vector<int64_t>>>(), ids);
+    EXPECT_GT(json.at("bucket_bytes").size(), 1U);
+    optimizer_bytes += json.at("optimizer_bytes").get<int64_t>();
+    // Every parameter is reduced once, in float32.
+    int64_t reduced = 0;
+    for (const auto& bytes : json.at("bucket_bytes")) reduced += bytes.get<int64_t>();
+    EXPECT_EQ(reduced, json.at("parameter_bytes").get<int64_t>());
+  }
+  EXPECT_FALSE(path_exists(path("unused")));
+  // AdamW keeps two numbers a weight, somewhere.
+  EXPECT_GE(optimizer_bytes, 2 * 21472 * 4);
+  EXPECT_LT(optimizer_bytes, 3 * 21472 * 4);
 }
 
 TEST_F(LaunchedRanks, LeaveNothingWhenLauncherOrRankIsKilled) {
