@@ -107,7 +107,7 @@ struct Watch::State {
   // From the watch's thread, or from one of the collective library's that gave up.
   void end(const std::string& message) {
     if (is_ended.exchange(true)) {
-      while (true) pause();  // the other one ends the process
+      while (true) pause();  // the other thread ends the process
     }
     Suspect suspect{-1, message};
     try {
@@ -116,6 +116,10 @@ struct Watch::State {
           store, {own_rank, static_cast<int>(ExitCode::kLaunch), suspect.text, suspect.rank});
     } catch (const LaunchError& error) {
       suspect.text = cat(message, " (", error.what(), ")");
+    }
+    {
+      const std::lock_guard lock(mutex);
+      if (is_stopping) return;  // the main thread ends the process, and says why
     }
     if (suspect.rank >= 0) page.blame(suspect.rank);
     settings.end_process(suspect.text);
@@ -150,7 +154,8 @@ struct Watch::State {
 
 namespace {
 
-std::atomic<Watch::State*> watched{nullptr};
+std::mutex watched_mutex;
+std::shared_ptr<Watch::State> watched;
 std::terminate_handler earlier_handler = nullptr;
 
 // Gloo ends the process from a thread of its own when a message has another size than the
@@ -164,11 +169,16 @@ std::terminate_handler earlier_handler = nullptr;
   } catch (...) {
     what.clear();
   }
-  Watch::State* const state = watched.load();
+  std::shared_ptr<Watch::State> state;
+  {
+    const std::lock_guard lock(watched_mutex);
+    state = watched;
+  }
   if (state != nullptr && what.find("gloo") != std::string::npos) {
     const size_t end = what.find('\n');
     state->end(cat("the ranks' collectives do not fit together: ", what.substr(0, end),
                    ". Fix: see the rank that is named"));
+    while (true) pause();  // the main thread was ending the process already
   }
   earlier_handler();
   std::abort();
@@ -178,10 +188,13 @@ std::terminate_handler earlier_handler = nullptr;
 
 Watch::Watch(const ControlStore& store, std::vector<RankRecord> ranks, int64_t own_rank,
              launch::ProgressPage& page, const CollectiveCount& count, Settings settings)
-    : state_(std::make_unique<State>(store.clone(), std::move(ranks), own_rank, page, count,
+    : state_(std::make_shared<State>(store.clone(), std::move(ranks), own_rank, page, count,
                                      std::move(settings))) {
   state_->thread = std::thread([this] { state_->run(); });
-  watched.store(state_.get());
+  {
+    const std::lock_guard lock(watched_mutex);
+    watched = state_;
+  }
   static const bool is_installed = [] {
     earlier_handler = std::set_terminate(end_broken_process);
     return true;
@@ -194,7 +207,10 @@ Watch::~Watch() {
     const std::lock_guard lock(state_->mutex);
     state_->is_stopping = true;
   }
-  watched.store(nullptr);
+  {
+    const std::lock_guard lock(watched_mutex);
+    watched.reset();
+  }
   state_->changed.notify_all();
   state_->store.give_up();
   state_->thread.join();

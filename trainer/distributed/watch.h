@@ -43,7 +43,7 @@ class Watch {
   struct State;  // of the source file
 
  private:
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace assay::distributed

@@ -39,6 +39,7 @@ struct World::Impl {
   std::string name(const RankRecord& record) const { return rank_text(record); }
 
   std::string explained(const std::string& message) {
+    page->beat();  // the watch need not end a process that is about to end itself
     const Suspect suspect = explain_from_store(*store, ranks, rank, message);
     if (suspect.rank >= 0) page->blame(suspect.rank);
     blamed_rank = suspect.rank;
