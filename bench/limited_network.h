@@ -52,9 +52,11 @@ class LimitedNetwork {
     run({"ip", "-n", space(host), "link", "set", "lo", "up"});
     run({"ip", "-n", space(host), "addr", "add", address(host) + "/24", "dev", "eth0"});
     run({"ip", "-n", space(host), "link", "set", "eth0", "up"});
-    // A burst of one timer tick's worth, so that short messages are slowed down as long ones are.
+    // What may go at once: as little as the kernel can time, so that short messages are slowed down
+    // as long ones are, but two of its largest packets on a fast line. Packets that do not fit it
+    // cuts up, which on fast lines keeps the CPU busier than the line.
     run({"tc", "-n", space(host), "qdisc", "add", "dev", "eth0", "root", "tbf", "rate",
-         cat(mbit, "mbit"), "burst", "64kb", "latency", "400ms"});
+         cat(mbit, "mbit"), "burst", mbit < 500 ? "64kb" : "130kb", "latency", "400ms"});
   }
 
   void remove() {

@@ -1,22 +1,26 @@
 #include "trainer/dry_run.h"
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <sys/resource.h>
 
 #include "base/error.h"
+#include "base/fault_points.h"
 #include "base/text.h"
 #include "data/loader.h"
+#include "trainer/distributed/process_group.h"
 #include "trainer/distributed/world.h"
 #include "trainer/rank_setup.h"
 #include "trainer/run_setup.h"
 #include "trainer/step/device.h"
+#include "trainer/step/device_batch.h"
 #include "trainer/step/train_step.h"
 
 namespace assay::trainer {
 namespace {
 
 constexpr int64_t kSteps = 5;
+constexpr int64_t kWarmupSteps = 1;  // chooses algorithms, fills caches
 
 int64_t bytes_of(const std::vector<step::NamedTensor>& tensors) {
   int64_t bytes = 0;
@@ -33,93 +37,113 @@ void check(const DryRunRequest& request) {
                         ". Fix: choose one of these"));
 }
 
+// All windows of an epoch are alike, but for the last.
+int64_t samples_per_epoch(const data::Sampler& sampler) {
+  const data::SamplerConfig& config = sampler.config();
+  const int64_t full_steps = config.dataset_size / sampler.global_batch_size();
+  int64_t samples = full_steps * config.micro_batch_size * config.grad_accum_steps;
+  if (full_steps == sampler.steps_per_epoch()) return samples;
+  const data::StepWindow last = sampler.window_at({0, full_steps * sampler.global_batch_size()});
+  for (int64_t micro_step = 0; micro_step < config.grad_accum_steps; ++micro_step) {
+    samples += static_cast<int64_t>(sampler.rank_ids(last, micro_step).size());
+  }
+  return samples;
+}
+
+int64_t peak_host_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+// Everything that the rank owns, built as a run builds it.
+class Role {
+ public:
+  explicit Role(const DryRunRequest& request)
+      : config_(request.config),
+        page_(launch::ProgressPage::create()),
+        world_(distributed::World::in_role(request.rank, request.world_size, page_)),
+        device_(step::choose_device(config_.precision == "fp64" ? "cpu" : config_.device, 0, true)),
+        data_(open_run_data(config_)),
+        sampler_(sampler_config(config_, data_, world_)) {
+    step::apply_numeric_settings(config_, device_, 1);
+    state_ = step::make_initial_state(config_, device_, target_steps(config_, sampler_), world_);
+    share_batch_norms(world_, config_, sampler_, state_);
+    reducer_ = make_reducer(world_, config_, state_);
+  }
+
+  DryRun run() {
+    DryRun run;
+    run.rank = world_.rank();
+    run.world_size = world_.size();
+    run.device = device_.str();
+    run.dataset_samples = sampler_.config().dataset_size;
+    run.global_batch = sampler_.global_batch_size();
+    run.steps_per_epoch = sampler_.steps_per_epoch();
+    run.samples_per_epoch = samples_per_epoch(sampler_);
+    take_steps(run);
+    run.parameter_bytes = bytes_of(state_.parameters);
+    for (const step::NamedTensor& entry : state_.parameters) {
+      run.gradient_bytes += static_cast<int64_t>(entry.tensor.grad().nbytes());
+    }
+    run.optimizer_bytes = bytes_of(state_.optimizer->state());
+    for (const auto& bucket : reducer_->buckets()) run.bucket_bytes.push_back(bucket.bytes);
+    run.peak_host_bytes = peak_host_bytes();
+    return run;
+  }
+
+ private:
+  void take_steps(DryRun& run) {
+    const int64_t workers = worker_count(config_, device_, {});
+    std::unique_ptr<data::HostMemory> pinned;
+    if (device_.is_cuda() && config_.data.pin_memory) {
+      pinned = std::make_unique<step::PinnedMemory>();
+    }
+    data::DataLoader loader(
+        *data_.train, sampler_,
+        {.num_workers = workers, .prefetch_factor = config_.data.prefetch_factor},
+        pinned ? *pinned : data::ordinary_memory());
+    step::TrainStep train_step(config_, data_.train->spec(), sampler_, device_,
+                               {world_, page_, reducer_.get()});
+    step::StepClock clock(device_);
+    loader.start(state_.position);
+    std::vector<double> times;
+    for (int64_t i = 0; i < kSteps; ++i) {
+      const distributed::CollectiveTally before = distributed::role_tally(*world_.group());
+      step::PendingStep pending = train_step.run(state_, loader, clock);
+      run.sample_ids.push_back(pending.ids);
+      const step::ResolvedStep resolved = train_step.resolve(state_, pending);
+      const distributed::CollectiveTally after = distributed::role_tally(*world_.group());
+      run.all_reduce_bytes = after.all_reduce_bytes - before.all_reduce_bytes;
+      run.broadcast_bytes = after.broadcast_bytes - before.broadcast_bytes;
+      const int64_t peak = resolved.record.memory.peak_allocated_bytes;
+      if (i < kWarmupSteps) {
+        run.first_peak_device_bytes = peak;
+        continue;
+      }
+      run.peak_device_bytes = std::max(run.peak_device_bytes, peak);
+      times.push_back(resolved.record.time_ms);
+    }
+    std::sort(times.begin(), times.end());
+    run.step_ms = times[times.size() / 2];
+  }
+
+  const config::RunConfig& config_;
+  launch::ProgressPage page_;
+  distributed::World world_;
+  c10::Device device_;
+  data::OpenedData data_;
+  data::Sampler sampler_;
+  step::TrainState state_;
+  std::unique_ptr<distributed::GradientReducer> reducer_;
+};
+
 }  // namespace
 
 DryRun dry_run(const DryRunRequest& request) {
   check(request);
-  const config::RunConfig& config = request.config;
-  launch::ProgressPage page = launch::ProgressPage::create();
-  distributed::World world = distributed::World::in_role(request.rank, request.world_size, page);
-  const c10::Device device =
-      step::choose_device(config.precision == "fp64" ? "cpu" : config.device, 0, true);
-  step::apply_numeric_settings(config, device, 1);
-  const data::OpenedData data = open_run_data(config);
-  const data::Sampler sampler(sampler_config(config, data, world));
-  step::TrainState state =
-      step::make_initial_state(config, device, target_steps(config, sampler), world);
-  share_batch_norms(world, config, sampler, state);
-  const auto reducer = make_reducer(world, config, state);
-  data::DataLoader loader(*data.train, sampler,
-                          {.num_workers = 0, .prefetch_factor = config.data.prefetch_factor});
-  const step::Ranks ranks{world, page, reducer.get()};
-  step::TrainStep train_step(config, data.train->spec(), sampler, device, ranks);
-  step::StepClock clock(device);
-
-  DryRun run;
-  run.rank = request.rank;
-  run.world_size = request.world_size;
-  run.global_batch = config.batch_size * config.gradient_accumulation_steps * request.world_size;
-  run.steps_per_epoch = sampler.steps_per_epoch();
-  run.device = device.str();
-  std::vector<double> times;
-  loader.start(state.position);
-  for (int64_t i = 0; i < kSteps; ++i) {
-    step::PendingStep pending = train_step.run(state, loader, clock);
-    run.sample_ids.push_back(pending.ids);
-    const step::ResolvedStep resolved = train_step.resolve(state, pending);
-    times.push_back(resolved.record.time_ms);
-    run.peak_device_bytes =
-        std::max(run.peak_device_bytes, resolved.record.memory.peak_allocated_bytes);
-  }
-  std::sort(times.begin(), times.end());
-  run.step_ms = times[times.size() / 2];
-  run.parameter_bytes = bytes_of(state.parameters);
-  run.optimizer_bytes = bytes_of(state.optimizer->state());
-  if (reducer) {
-    for (const auto& bucket : reducer->buckets()) run.bucket_bytes.push_back(bucket.bytes);
-  }
-  return run;
-}
-
-std::string dry_run_text(const DryRun& run) {
-  int64_t reduced = 0;
-  for (const int64_t bytes : run.bucket_bytes) reduced += bytes;
-  std::string text =
-      cat("In the role of rank ", run.rank, " of ", run.world_size, " on ", run.device,
-          " (collectives return at once; nothing is trained or written)\n",
-          "  global batch        ", run.global_batch, ", ", run.steps_per_epoch,
-          " steps an epoch\n", "  weights             ", bytes_text(run.parameter_bytes), "\n",
-          "  optimizer, here     ", bytes_text(run.optimizer_bytes), "\n", "  reduced a step      ",
-          bytes_text(reduced), " in ", run.bucket_bytes.size(), " bucket(s)\n",
-          "  step without waits  ", run.step_ms, " ms (median of ", kSteps, ")\n");
-  if (run.peak_device_bytes > 0) {
-    text += cat("  peak on the device  ", bytes_text(run.peak_device_bytes), "\n");
-  }
-  for (size_t i = 0; i < run.sample_ids.size(); ++i) {
-    text += cat("  samples of step ", i + 1, "   ");
-    const auto& ids = run.sample_ids[i];
-    constexpr size_t kShown = 8;
-    for (size_t k = 0; k < std::min(ids.size(), kShown); ++k) text += cat(" ", ids[k]);
-    text += cat(ids.size() > kShown ? " ..." : "", " (", ids.size(), ")\n");
-  }
-  return text;
-}
-
-std::string dry_run_json(const DryRun& run) {
-  const nlohmann::ordered_json json = {
-      {"rank", run.rank},
-      {"world_size", run.world_size},
-      {"device", run.device},
-      {"global_batch", run.global_batch},
-      {"steps_per_epoch", run.steps_per_epoch},
-      {"parameter_bytes", run.parameter_bytes},
-      {"optimizer_bytes", run.optimizer_bytes},
-      {"bucket_bytes", run.bucket_bytes},
-      {"peak_device_bytes", run.peak_device_bytes},
-      {"step_ms", run.step_ms},
-      {"sample_ids", run.sample_ids},
-  };
-  return json.dump(2) + "\n";
+  set_fault_rank(request.rank);
+  return Role(request).run();
 }
 
 }  // namespace assay::trainer

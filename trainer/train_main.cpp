@@ -30,7 +30,7 @@ int print(const std::string& text) {
 
 std::string dry_run_report(const assay::estimate::EstimateOptions& options) {
   const assay::trainer::DryRun run = assay::trainer::dry_run(
-      {.config = assay::config::parse_train_arguments(options.train_words).config,
+      {.config = assay::estimate::parse_planned_run(options.train_words, nullptr),
        .rank = *options.dry_run_rank,
        .world_size = options.worlds.front()});
   return options.is_json ? assay::trainer::dry_run_json(run) : assay::trainer::dry_run_text(run);

@@ -2,6 +2,7 @@
 // NCCL lacks one file and nothing else.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -34,6 +35,16 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_nccl_group(const GroupRequest& reque
 // One process in the role of `rank` of `size`: every collective returns at once and leaves its
 // tensors as they are, as c10d's FakeProcessGroup does.
 c10::intrusive_ptr<c10d::ProcessGroup> make_role_group(int rank, int size);
+
+// What was given to a role group's collectives since it was made. Read it between steps: the
+// backward pass counts on a thread of its own.
+struct CollectiveTally {
+  int64_t all_reduces = 0;
+  int64_t all_reduce_bytes = 0;
+  int64_t broadcasts = 0;
+  int64_t broadcast_bytes = 0;
+};
+CollectiveTally role_tally(c10d::ProcessGroup& group);
 
 // What NCCL's flight recorder holds (JSON); empty without NCCL.
 std::string nccl_flight_record();

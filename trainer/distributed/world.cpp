@@ -158,7 +158,7 @@ World World::in_role(int64_t rank, int64_t size, launch::ProgressPage& page) {
   impl->rank = rank;
   impl->size = size;
   impl->page = &page;
-  impl->ranks.resize(static_cast<size_t>(size));
+  impl->ranks.resize(1);  // nobody else is there
   impl->group = make_role_group(static_cast<int>(rank), static_cast<int>(size));
   impl->backend = "role";
   return World(std::move(impl));

@@ -28,6 +28,10 @@ struct Work {  // of one step of one rank: all micro-steps and the update
   double backward_flops = 0;
   double update_flops = 0;
   double bytes_moved = 0;
+  // GPTs only, forward and backward by the formula that published utilisations are based on: 6 N +
+  // 12 n_layer D T a token (Chowdhery et al. 2022, appendix B). It counts what a causal mask spares
+  // and not what the fused attention computes twice.
+  double formula_flops = 0;
   double total_flops() const { return forward_flops + backward_flops + update_flops; }
 };
 

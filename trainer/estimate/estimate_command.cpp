@@ -1,6 +1,7 @@
 #include "trainer/estimate/estimate_command.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -15,6 +16,7 @@
 #include "trainer/estimate/run_measurement.h"
 #include "trainer/estimate/scaling_plan.h"
 #include "trainer/estimate/step_trace.h"
+#include "trainer/step/sharded_optimizer.h"
 
 namespace assay::estimate {
 namespace {
@@ -26,16 +28,6 @@ constexpr int64_t kHopperWorkspaceBytes = 32 * kMiB;
 constexpr int64_t kOlderWorkspaceBytes = 8 * kMiB + 128 * 1024;
 constexpr int64_t kServingElementBytes = 2;
 constexpr std::string_view kUnmeasuredCard = "H100";
-
-config::RunConfig parse_config(std::span<const std::string> words, const config::RunConfig* base) {
-  try {
-    return config::parse_train_arguments(words, base).config;
-  } catch (const ConfigError& error) {
-    const std::string message = error.what();
-    const bool is_unknown = message.find("unknown option") != std::string::npos;
-    throw ConfigError(message + (is_unknown ? own_spelling_hint(words) : ""));
-  }
-}
 
 // A measured step is of one configuration; what changes it makes it another's.
 void check_same_step(const config::RunConfig& measured, const config::RunConfig& wanted) {
@@ -51,6 +43,19 @@ void check_same_step(const config::RunConfig& measured, const config::RunConfig&
           ". Fix: leave these out, or leave --from-run out and give --step-ms"));
 }
 
+// Whole parameters have one owner each, so that a large one makes its owner's share large.
+double largest_share(const StepTrace& trace, int64_t ranks) {
+  std::vector<int64_t> sizes;
+  for (const ReadyGradient& parameter : trace.registered) sizes.push_back(parameter.elements);
+  const std::vector<int64_t> owners = step::assign_owners(sizes, ranks);
+  std::map<int64_t, int64_t> loads;
+  int64_t largest = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    largest = std::max(largest, loads[owners[i]] += sizes[i]);
+  }
+  return static_cast<double>(largest) / static_cast<double>(std::max<int64_t>(trace.parameters, 1));
+}
+
 // The nearest folder above a path that exists; for the room on its disk.
 std::string existing_folder(const std::string& path) {
   std::string folder = path.empty() ? "." : path;
@@ -62,7 +67,7 @@ class Estimator {
  public:
   explicit Estimator(const EstimateOptions& options) : options_(options) {
     if (!options.from_run.empty()) measured_.emplace(read_measured_run(options.from_run));
-    config_ = parse_config(options.train_words, measured_ ? &measured_->config : nullptr);
+    config_ = parse_planned_run(options.train_words, measured_ ? &measured_->config : nullptr);
     if (measured_) check_same_step(measured_->config, config_);
     environment_ = platform::record_environment({existing_folder(config_.output_dir)});
     has_gpu_ = !environment_.gpus.empty() && config_.device != "cpu" && config_.precision != "fp64";
@@ -90,8 +95,10 @@ class Estimator {
         options_.requests, kServingElementBytes);
     if (measured_) estimate.measured_peak_bytes = measured_->step.peak_allocated_bytes;
     if (!options_.worlds.empty()) {
-      estimate.scaling = plan_scaling(estimate.trace, config_, options_, card(),
-                                      measured_ ? &*measured_ : nullptr);
+      const StepTrace& trace = estimate.trace;
+      estimate.scaling =
+          plan_scaling(trace, config_, options_, card(), measured_ ? &*measured_ : nullptr,
+                       [&](int64_t ranks) { return largest_share(trace, ranks); });
     }
     return estimate;
   }

@@ -138,6 +138,8 @@ std::string estimate_json(const Estimate& estimate) {
         {"backward", estimate.work.backward_flops},
         {"update", estimate.work.update_flops},
         {"step", estimate.work.total_flops()},
+        {"step_by_formula",
+         estimate.work.formula_flops > 0 ? Json(estimate.work.formula_flops) : Json(nullptr)},
         {"bytes_moved", estimate.work.bytes_moved}}},
       {"step_bounds", bounds_json(estimate.bounds)},
       {"cards", fits_json(estimate.fits)},

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/config/config_io.h"
 
 namespace assay::estimate {
 namespace {
@@ -32,8 +34,8 @@ constexpr std::array<Option, 17> kOptions = {{
      "Predict step time and efficiency at these numbers of ranks, e.g. 1,2,4,8; may be repeated",
      "none"},
     {"dry-run-rank", "R", kRanks,
-     "Take a few real steps in the role of rank R of the one --world N, with collectives that "
-     "return at once: its samples, memory, and what it reduces",
+     "Take a few real steps here, on the run's data, in the role of rank R (from 0) of the one "
+     "--world N, with collectives that return at once: its samples, memory, and what it reduces",
      "none"},
     {"ranks-per-node", "N", kRanks, "Ranks on one host; more than that go over the network", "8"},
     {"link-gb-per-s", "X", kRanks, "Bandwidth between GPUs of a host, of one rank, each way",
@@ -107,20 +109,45 @@ class OptionReader {
         problem(cat("--", word->name, " needs a value: ", option->value));
       }
     }
-    if (options_.dry_run_rank && options_.worlds.size() != 1) {
-      problem("--dry-run-rank needs one --world, e.g. --world 8 --dry-run-rank 7");
+    std::sort(options_.worlds.begin(), options_.worlds.end());
+    options_.worlds.erase(std::unique(options_.worlds.begin(), options_.worlds.end()),
+                          options_.worlds.end());
+    if (options_.dry_run_rank) {
+      check_dry_run();
+    } else if (options_.worlds.empty()) {
+      check_no_world();
     }
     if (!options_.is_help && !problems_.empty()) {
       throw ConfigError(cat(join(problems_, "; "), ". Fix: see assay estimate --help"));
     }
-    std::sort(options_.worlds.begin(), options_.worlds.end());
-    options_.worlds.erase(std::unique(options_.worlds.begin(), options_.worlds.end()),
-                          options_.worlds.end());
     return options_;
   }
 
  private:
   void problem(std::string text) { problems_.push_back(std::move(text)); }
+
+  void check_no_world() {
+    for (const std::string& name : given_) {
+      const std::string_view group = find_option(name)->group;
+      if (name == "world" || name == "from-run" || (group != kRanks && group != kMeasured))
+        continue;
+      problem(cat("--", name, " says nothing without --world, e.g. --world 1,2,4,8"));
+    }
+  }
+
+  // What is predicted is not what is run.
+  void check_dry_run() {
+    if (options_.worlds.size() != 1) {
+      problem("--dry-run-rank needs one --world, e.g. --world 8 --dry-run-rank 7");
+    } else if (*options_.dry_run_rank >= options_.worlds.front()) {
+      problem(cat("--dry-run-rank is ", *options_.dry_run_rank, ", must be from 0 to ",
+                  options_.worlds.front() - 1, " for --world ", options_.worlds.front()));
+    }
+    for (const std::string& name : given_) {
+      if (name == "world" || name == "dry-run-rank") continue;
+      problem(cat("--", name, " is for predictions, --dry-run-rank runs: leave one out"));
+    }
+  }
 
   void set_switch(const OptionWord& word) {
     const bool is_off = word.value == "false";
@@ -131,6 +158,7 @@ class OptionReader {
   }
 
   void set_value(const std::string& name, const std::string& text) {
+    given_.insert(name);
     if (name == "world") return set_counts(name, text, kMostRanks, options_.worlds);
     if (name == "requests") {
       if (!std::exchange(has_requests_, true)) options_.requests.clear();
@@ -174,7 +202,7 @@ class OptionReader {
   void set_rank(const std::string& text) {
     const std::optional<int64_t> rank = parse_int64(trimmed(text));
     if (options_.dry_run_rank) return problem("--dry-run-rank is given twice");
-    options_.dry_run_rank = rank.value_or(-1);
+    options_.dry_run_rank = rank.value_or(0);
     if (rank && *rank >= 0 && *rank < kMostRanks) return;
     problem(cat("--dry-run-rank is ", quoted(text), ", must be a whole number from 0 to ",
                 kMostRanks - 1));
@@ -201,6 +229,7 @@ class OptionReader {
   std::span<const std::string> words_;
   size_t next_ = 0;
   bool has_requests_ = false;
+  std::set<std::string> given_;  // options with a value
   EstimateOptions options_;
   std::vector<std::string> problems_;
 };
@@ -253,6 +282,9 @@ std::string estimate_help() {
   return text;
 }
 
+namespace {
+
+// For a message about an option that the trainer does not know; empty if none of ours is near.
 std::string own_spelling_hint(std::span<const std::string> train_words) {
   std::vector<std::string> names;
   for (const Option& option : kOptions) names.emplace_back(option.name);
@@ -263,6 +295,19 @@ std::string own_spelling_hint(std::span<const std::string> train_words) {
     if (near) return cat("; or did you mean --", *near, " of assay estimate?");
   }
   return "";
+}
+
+}  // namespace
+
+config::RunConfig parse_planned_run(std::span<const std::string> train_words,
+                                    const config::RunConfig* base) {
+  try {
+    return config::parse_train_arguments(train_words, base).config;
+  } catch (const ConfigError& error) {
+    const std::string message = error.what();
+    const bool is_unknown = message.find("unknown option") != std::string::npos;
+    throw ConfigError(message + (is_unknown ? own_spelling_hint(train_words) : ""));
+  }
 }
 
 }  // namespace assay::estimate

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/run_config.h"
+
 namespace assay::estimate {
 
 struct EstimateOptions {
@@ -35,8 +37,9 @@ EstimateOptions parse_estimate_options(std::span<const std::string> words);
 
 std::string estimate_help();
 
-// ", or --world of assay estimate?" for a message about an option that the trainer does not know;
-// empty if none of ours is near to a word.
-std::string own_spelling_hint(std::span<const std::string> train_words);
+// The run that the words describe, on top of `base` (null: the defaults). Throws ConfigError as
+// parse_train_arguments does, and names an option of ours that is near to an unknown one.
+config::RunConfig parse_planned_run(std::span<const std::string> train_words,
+                                    const config::RunConfig* base);
 
 }  // namespace assay::estimate

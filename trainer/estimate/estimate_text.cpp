@@ -69,6 +69,14 @@ std::string heading_text(const Estimate& estimate) {
              run.is_gpu ? "a GPU" : "the CPU", "\n");
 }
 
+bool has_float_convolutions(const Estimate& estimate) {
+  return estimate.run.is_gpu && std::any_of(estimate.trace.work.begin(), estimate.trace.work.end(),
+                                            [](const OperationWork& work) {
+                                              return work.name == "convolution" &&
+                                                     work.arithmetic == Arithmetic::kSingle;
+                                            });
+}
+
 std::string memory_text(const Estimate& estimate) {
   const StepTrace& trace = estimate.trace;
   Table table;
@@ -83,7 +91,10 @@ std::string memory_text(const Estimate& estimate) {
   if (estimate.measured_peak_bytes > 0) {
     table.add({"measured peak of the run", bytes_of(estimate.measured_peak_bytes)});
   }
-  return cat("\nDevice memory at the peak of a step, by kind\n", table.text());
+  return cat("\nDevice memory at the peak of a step, by kind\n", table.text(),
+             has_float_convolutions(estimate)
+                 ? "  cuDNN takes more where there is room: it chooses float32 kernels by trying\n"
+                 : "");
 }
 
 std::string host_text(const Estimate& estimate) {
@@ -108,8 +119,13 @@ std::string work_text(const Estimate& estimate) {
   table.add({"forward", with_prefix(work.forward_flops, "FLOP")});
   table.add({"backward", with_prefix(work.backward_flops, "FLOP")});
   table.add({"a step", with_prefix(work.total_flops(), "FLOP")});
+  if (work.formula_flops > 0) {
+    table.add({"a step as 6 N + 12 L D T a token", with_prefix(work.formula_flops, "FLOP")});
+  }
   table.add({"memory moved by a step", with_prefix(work.bytes_moved, "B")});
-  std::string text = cat("\nWork of one rank\n", table.text());
+  std::string text =
+      cat("\nWork of one rank: multiplications and additions of products and convolutions\n",
+          table.text());
   if (!estimate.run.is_gpu) return text;
   Table bounds;
   const bool has_tokens = estimate.trace.tokens > 0;

@@ -16,6 +16,13 @@ Work work_of(const StepTrace& trace, int64_t grad_accum_steps) {
     flops += operation.flops * (is_update ? 1.0 : repeats);
     work.bytes_moved += operation.bytes * (is_update ? 1.0 : repeats);
   }
+  // Keys and values of a token are 2 n_layer D numbers.
+  const double context =
+      trace.samples > 0 ? static_cast<double>(trace.tokens) / static_cast<double>(trace.samples)
+                        : 0;
+  const double per_token = 6.0 * static_cast<double>(trace.parameters) +
+                           6.0 * static_cast<double>(trace.kv_elements_per_token) * context;
+  work.formula_flops = per_token * static_cast<double>(trace.tokens) * repeats;
   return work;
 }
 

@@ -61,7 +61,8 @@ HostMemory host_memory(const StepTrace& trace, const config::RunConfig& config, 
 CheckpointRoom checkpoint_room(const StepTrace& trace, const config::RunConfig& config,
                                int64_t max_steps) {
   CheckpointRoom room;
-  room.bytes_each = state_bytes(trace) + kCheckpointOverheadBytes;
+  room.bytes_each = of_kind(trace.requested, MemoryKind::kWeights) +
+                    of_kind(trace.requested, MemoryKind::kOptimizer) + kCheckpointOverheadBytes;
   const int64_t interval = config.checkpoint.save_steps;
   const int64_t limit = config.checkpoint.save_total_limit;
   int64_t saves = 1;  // the last step is always saved

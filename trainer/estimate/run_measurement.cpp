@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "trainer/config/config_io.h"
 #include "trainer/metrics/step_record.h"
@@ -89,20 +87,6 @@ MeasuredRun read_measured_run(const std::string& run_dir) {
                                         join_path(run_dir, "config.json"));
   run.step =
       measure(metrics::read_metrics(join_path(run_dir, "metrics.jsonl")), run.config, run_dir);
-  const std::string origin = join_path(run_dir, "environment.json");
-  const nlohmann::json environment = parse_json(read_run_file(run_dir, "environment.json"), origin);
-  if (!environment.is_object()) {
-    throw ConfigError(cat(origin, " is no JSON object. Fix: name another run folder"));
-  }
-  run.step.world_size = environment.value("world_size", int64_t{1});
-  const auto times = environment.find("all_reduce");
-  if (times == environment.end() || !times->is_array() || run.step.world_size < 2) return run;
-  std::string lines;
-  for (nlohmann::json time : *times) {
-    if (time.is_object() && !time.contains("ranks")) time["ranks"] = run.step.world_size;
-    lines += time.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
-  }
-  run.all_reduce_times = all_reduce_times_from_text(lines, origin);
   return run;
 }
 

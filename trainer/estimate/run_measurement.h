@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "trainer/config/run_config.h"
-#include "trainer/estimate/link_fit.h"
 
 namespace assay::estimate {
 
@@ -18,14 +16,11 @@ struct MeasuredStep {
   double deviation_ms = 0;  // 1.4826 x median absolute deviation of the whole step
   int64_t steps = 0;        // counted
   int64_t peak_allocated_bytes = 0;
-  int64_t world_size = 1;
 };
 
 struct MeasuredRun {
   config::RunConfig config;
   MeasuredStep step;
-  // From environment.json's "all_reduce", a list of {"bytes":..,"ms":..}; empty if it has none.
-  std::vector<AllReduceTime> all_reduce_times;
 };
 
 // Throws CheckpointError or ConfigError naming the file that is missing or broken, and ConfigError

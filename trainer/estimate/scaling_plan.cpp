@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "trainer/estimate/link_fit.h"
 
 namespace assay::estimate {
 namespace {
@@ -50,8 +51,20 @@ RankStep timed_step(const StepTrace& trace, const config::RunConfig& config,
   return step;
 }
 
-Cluster cluster_of(const EstimateOptions& options, const Card& card, const MeasuredRun* measured,
-                   std::string* source) {
+std::vector<AllReduceTime> read_times(const std::string& file) {
+  std::vector<AllReduceTime> times;
+  try {
+    times = all_reduce_times_from_text(read_file(file), file);
+  } catch (const FileError& error) {
+    throw ConfigError(cat("--all-reduce: ", error.what(), ". Fix: name a file of measured times"));
+  }
+  if (!times.empty()) return times;
+  throw ConfigError(cat("--all-reduce ", quoted(file),
+                        " holds no times. Fix: write lines such as "
+                        "{\"ranks\":4,\"bytes\":1048576,\"ms\":1.25}"));
+}
+
+Cluster cluster_of(const EstimateOptions& options, const Card& card, std::string* source) {
   Cluster cluster;
   cluster.ranks_per_node = options.ranks_per_node.value_or(kRanksPerNode);
   cluster.intra = {options.latency_us.value_or(kIntraLatencyUs),
@@ -59,25 +72,9 @@ Cluster cluster_of(const EstimateOptions& options, const Card& card, const Measu
   cluster.inter = {options.inter_latency_us.value_or(kInterLatencyUs),
                    options.inter_gb_per_s.value_or(kInterGbPerS)};
   *source = "options and data sheets, not measured";
-  std::vector<AllReduceTime> times;
-  std::string origin = "--from-run";
-  if (!options.all_reduce_file.empty()) {
-    origin = options.all_reduce_file;
-    try {
-      times = all_reduce_times_from_text(read_file(origin), origin);
-    } catch (const FileError& error) {
-      throw ConfigError(
-          cat("--all-reduce: ", error.what(), ". Fix: name a file of measured times"));
-    }
-    if (times.empty()) {
-      throw ConfigError(cat("--all-reduce ", quoted(origin),
-                            " holds no times. Fix: write lines such as "
-                            "{\"ranks\":4,\"bytes\":1048576,\"ms\":1.25}"));
-    }
-  } else if (measured != nullptr) {
-    times = measured->all_reduce_times;
-  }
-  if (times.empty()) return cluster;
+  const std::string& file = options.all_reduce_file;
+  if (file.empty()) return cluster;
+  const std::vector<AllReduceTime> times = read_times(file);
   // A ring over several hosts went at the pace of what is between them.
   const bool is_inter = std::any_of(times.begin(), times.end(), [&](const AllReduceTime& time) {
     return time.ranks > cluster.ranks_per_node;
@@ -86,23 +83,28 @@ Cluster cluster_of(const EstimateOptions& options, const Card& card, const Measu
                : options.link_gb_per_s || options.latency_us) {
     throw ConfigError(cat(
         is_inter ? "--inter-gb-per-s and --inter-latency-us" : "--link-gb-per-s and --latency-us",
-        " contradict the all-reduce times of ", escaped(origin),
+        " contradict the all-reduce times of ", escaped(file),
         ". Fix: leave them out, or leave the times out"));
   }
   const LinkFit fit = fit_link(times);
   (is_inter ? cluster.inter : cluster.intra) = fit.link;
   *source = cat("between ", is_inter ? "hosts" : "ranks of a host", " fitted to ", times.size(),
-                " times of ", escaped(origin), ", worst error ",
+                " times of ", escaped(file), ", worst error ",
                 static_cast<int64_t>(100 * fit.worst_error_fraction + 0.5), " %");
   return cluster;
 }
 
-int64_t rank_peak_bytes(const StepTrace& trace, const config::RunConfig& config, int64_t ranks) {
+// Of the rank that needs most.
+int64_t rank_peak_bytes(const StepTrace& trace, const config::RunConfig& config, int64_t ranks,
+                        const LargestShare& largest_share) {
   int64_t peak = peak_bytes(trace);
   if (ranks == 1) return peak;
   const auto of_kind = [&](MemoryKind kind) { return trace.state[static_cast<size_t>(kind)]; };
+  // Before the first step the reducer holds its buckets twice, while it puts them in order.
+  peak = std::max(peak, trace.load_bytes + of_kind(MemoryKind::kGradients));
   if (config.ddp.shard_optimizer) {
-    peak -= of_kind(MemoryKind::kOptimizer) - of_kind(MemoryKind::kOptimizer) / ranks;
+    const auto optimizer = static_cast<double>(of_kind(MemoryKind::kOptimizer));
+    peak -= static_cast<int64_t>(optimizer * (1.0 - largest_share(ranks)));
   }
   // Compressed copies of the gradients on their way.
   if (config.ddp.reduce_dtype == "bf16") peak += of_kind(MemoryKind::kGradients) / 2;
@@ -112,11 +114,11 @@ int64_t rank_peak_bytes(const StepTrace& trace, const config::RunConfig& config,
 }  // namespace
 
 Scaling plan_scaling(const StepTrace& trace, const config::RunConfig& config,
-                     const EstimateOptions& options, const Card& card,
-                     const MeasuredRun* measured) {
+                     const EstimateOptions& options, const Card& card, const MeasuredRun* measured,
+                     const LargestShare& largest_share) {
   Scaling scaling;
   scaling.step = timed_step(trace, config, options, card, measured, &scaling.step_source);
-  scaling.cluster = cluster_of(options, card, measured, &scaling.link_source);
+  scaling.cluster = cluster_of(options, card, &scaling.link_source);
   const std::vector<double> fractions = ready_fractions(trace, card);
   std::vector<Gradient> gradients;
   for (size_t i = 0; i < trace.ready.size(); ++i) {
@@ -132,7 +134,7 @@ Scaling plan_scaling(const StepTrace& trace, const config::RunConfig& config,
            is_compressed ? 2.0 / static_cast<double>(trace.weight_element_bytes) : 1.0});
   for (const int64_t ranks : options.worlds) {
     scaling.rows.push_back({predict_step(scaling.step, ranks, scaling.cluster),
-                            rank_peak_bytes(trace, config, ranks)});
+                            rank_peak_bytes(trace, config, ranks, largest_share)});
   }
   scaling.below_bound = ranks_below_efficiency(scaling.step, scaling.cluster, kEfficiencyBound);
   return scaling;

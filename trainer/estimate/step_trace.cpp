@@ -71,6 +71,7 @@ class Tracer {
     trace_.parameters = models::parameter_count(model_);
     trace_.parameter_tensors = static_cast<int64_t>(parameters_.size());
     trace_.state = recorder_->live_bytes();
+    trace_.requested = recorder_->requested_bytes();
     trace_.load_bytes = recorder_->peak().bytes;
     trace_.is_language_model = model_.task == models::Task::kLanguageModel;
     watch_gradients();

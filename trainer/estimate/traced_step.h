@@ -21,6 +21,7 @@ struct StepTrace {
   int64_t parameters = 0;
   int64_t parameter_tensors = 0;
   BytesByKind state{};                    // weights, gradients and optimizer before the first batch
+  BytesByKind requested{};                // the same without the allocator's rounding
   int64_t load_bytes = 0;                 // allocated after loading
   MemoryPeak first_peak;                  // of the first step
   MemoryPeak steady_peak;                 // of a later step

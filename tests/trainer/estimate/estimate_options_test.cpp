@@ -38,8 +38,9 @@ TEST(EstimateOptions, TakeListsAndRepeats) {
 }
 
 TEST(EstimateOptions, TreatHyphensAndUnderscoresAlike) {
-  const EstimateOptions options = parse_estimate_options(
-      Words{"--link_gb_per_s=2.5", "--latency-us", "0", "--ranks_per-node=4", "--step-ms=12"});
+  const EstimateOptions options =
+      parse_estimate_options(Words{"--link_gb_per_s=2.5", "--latency-us", "0", "--ranks_per-node=4",
+                                   "--step-ms=12", "--world=2"});
   EXPECT_EQ(options.link_gb_per_s, 2.5);
   EXPECT_EQ(options.latency_us, 0);
   EXPECT_EQ(options.ranks_per_node, 4);
@@ -68,20 +69,69 @@ TEST(EstimateOptions, RefuseWhatIsGivenTwiceOrEmpty) {
   EXPECT_THAT(message_of({"--world="}), HasSubstr("--world is \"\""));
 }
 
+TEST(EstimateOptions, RefuseWhatSaysNothingWithoutRanks) {
+  EXPECT_THAT(message_of({"--card=h100", "--json"}),
+              AllOf(HasSubstr("--card says nothing without --world"), HasSubstr("Fix:")));
+  EXPECT_THAT(message_of({"--all-reduce=times.jsonl"}), HasSubstr("--all-reduce says nothing"));
+  EXPECT_EQ(message_of({"--from-run=runs/a", "--context=8"}), "nothing was thrown");
+}
+
+TEST(EstimateOptions, TakeTheRankOfADryRun) {
+  const EstimateOptions options = parse_estimate_options(
+      Words{"--dry-run-rank", "0", "--world=4,4", "--json", "--batch_size=2"});
+  EXPECT_EQ(options.dry_run_rank, 0);
+  EXPECT_THAT(options.worlds, ElementsAre(4));
+  EXPECT_THAT(options.train_words, ElementsAre("--batch_size=2"));
+}
+
+TEST(EstimateOptions, RefuseADryRunOfNoRank) {
+  EXPECT_THAT(message_of({"--dry-run-rank=3"}), HasSubstr("needs one --world"));
+  EXPECT_THAT(message_of({"--dry-run-rank=3", "--world=2,4"}), HasSubstr("needs one --world"));
+  EXPECT_THAT(message_of({"--dry-run-rank=4", "--world=4"}),
+              HasSubstr("--dry-run-rank is 4, must be from 0 to 3 for --world 4"));
+  EXPECT_THAT(message_of({"--dry-run-rank=-1", "--world=4"}),
+              HasSubstr("--dry-run-rank is \"-1\", must be a whole number from 0"));
+  EXPECT_THAT(message_of({"--dry-run-rank=1", "--dry-run-rank=2", "--world=4"}),
+              HasSubstr("--dry-run-rank is given twice"));
+}
+
+TEST(EstimateOptions, RefusePredictionsInADryRun) {
+  EXPECT_THAT(
+      message_of({"--dry-run-rank=1", "--world=4", "--step-ms=3", "--from-run=a"}),
+      AllOf(HasSubstr("--step-ms is for predictions"), HasSubstr("--from-run is for predictions")));
+}
+
 TEST(EstimateHelp, HasEveryOption) {
   const std::string help = estimate_help();
   for (const char* name :
-       {"--world", "--ranks-per-node", "--link-gb-per-s", "--latency-us", "--inter-gb-per-s",
-        "--inter-latency-us", "--card", "--step-ms", "--deviation-ms", "--from-run", "--all-reduce",
-        "--context", "--requests", "--json", "--help"}) {
+       {"--world", "--dry-run-rank", "--ranks-per-node", "--link-gb-per-s", "--latency-us",
+        "--inter-gb-per-s", "--inter-latency-us", "--card", "--step-ms", "--deviation-ms",
+        "--from-run", "--all-reduce", "--context", "--requests", "--json", "--help"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n  ") + name));
   }
   EXPECT_THAT(help, AllOf(HasSubstr("Default: 1,8,32,128."), HasSubstr("Exit codes: 0")));
 }
 
-TEST(OwnSpellingHint, FindsTheNearestOptionOfOurs) {
-  EXPECT_EQ(own_spelling_hint(Words{"--wrold=4"}), "; or did you mean --world of assay estimate?");
-  EXPECT_EQ(own_spelling_hint(Words{"--learning_rate=4", "x=1"}), "");
+std::string planning_message(const Words& words) {
+  try {
+    parse_planned_run(words, nullptr);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(PlannedRun, IsWhatTheTrainerWouldRun) {
+  EXPECT_EQ(parse_planned_run(Words{"--batch_size=3"}, nullptr).batch_size, 3);
+  config::RunConfig base;
+  base.seed = 7;
+  EXPECT_EQ(parse_planned_run(Words{"--batch_size=3"}, &base).seed, 7u);
+}
+
+TEST(PlannedRun, NamesTheNearestOptionOfOurs) {
+  EXPECT_THAT(planning_message({"--wrold=4"}),
+              HasSubstr("; or did you mean --world of assay estimate?"));
+  EXPECT_THAT(planning_message({"--batch_sze=4"}), testing::Not(HasSubstr("of assay estimate")));
 }
 
 }  // namespace

@@ -53,7 +53,18 @@ TEST(EstimateText, SaysWhatEachPartNeeds) {
   const std::string text = estimate_text(sample());
   EXPECT_THAT(text, AllOf(HasSubstr("gpt2: 124439808 parameters in 148 tensors; bf16, adamw"),
                           HasSubstr("micro-batch 4 x 1024 tokens"), HasSubstr("activations"),
-                          HasSubstr("4 GB"), HasSubstr("steady peak"), HasSubstr("6 TFLOP")));
+                          HasSubstr("4 GB"), HasSubstr("steady peak"), HasSubstr("6 TFLOP"),
+                          HasSubstr("a step as 6 N + 12 L D T a token  6.12 TFLOP")));
+}
+
+TEST(EstimateText, SaysThatFloatConvolutionsTakeMore) {
+  Estimate estimate = sample();
+  estimate.trace.work.push_back({"convolution", Stage::kForward, Arithmetic::kHalf, 1e9, 1e6});
+  EXPECT_THAT(estimate_text(estimate), Not(HasSubstr("cuDNN takes more")));
+  estimate.trace.work.push_back({"convolution", Stage::kForward, Arithmetic::kSingle, 1e9, 1e6});
+  EXPECT_THAT(estimate_text(estimate), HasSubstr("cuDNN takes more"));
+  estimate.run.is_gpu = false;
+  EXPECT_THAT(estimate_text(estimate), Not(HasSubstr("cuDNN takes more")));
 }
 
 TEST(EstimateText, SaysWhichCardsFitAndHow) {
@@ -95,6 +106,7 @@ TEST(EstimateJson, HoldsTheSameNumbers) {
   EXPECT_EQ(json.at("memory").at("steady_peak_bytes"), 5'000'000'000);
   EXPECT_EQ(json.at("memory").at("at_peak").at("activations_bytes"), 4'000'000'000);
   EXPECT_EQ(json.at("flops").at("step"), 6e12);
+  EXPECT_EQ(json.at("flops").at("step_by_formula"), 2 * 4096 * 6.0 * 124'439'808);
   EXPECT_EQ(json.at("cards").at(0).at("fits_with").at("rung"), "accumulate");
   EXPECT_EQ(json.at("cards").at(0).at("not_in_this_release").at(0), "recompute");
   EXPECT_TRUE(json.at("cards").at(2).at("fits_with").is_null());
@@ -109,6 +121,16 @@ TEST(WorkOfStep, RepeatsMicroStepsAndNotTheUpdate) {
   EXPECT_EQ(work.forward_flops, 3e12);
   EXPECT_EQ(work.backward_flops, 6e12);
   EXPECT_EQ(work.bytes_moved, 3 * 3e9 + 1e9);
+}
+
+TEST(WorkOfStep, KnowsThePublishedFormula) {
+  StepTrace trace = sample().trace;
+  EXPECT_EQ(work_of(trace, 2).formula_flops, 2 * 4096 * 6.0 * 124'439'808);
+  trace.kv_elements_per_token = 2 * 12 * 768;
+  const double a_token = 6.0 * 124'439'808 + 12.0 * 12 * 768 * 1024;
+  EXPECT_EQ(work_of(trace, 2).formula_flops, 2 * 4096 * a_token);
+  trace.tokens = 0;  // images
+  EXPECT_EQ(work_of(trace, 2).formula_flops, 0);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ StepTrace trace_with_peak(int64_t bytes) {
   trace.parameters = 1000;
   trace.steady_peak.bytes = bytes;
   trace.first_peak.bytes = bytes / 2;
-  trace.state = {4000, 4000, 8000, 0, 0, 0, 0};
+  trace.state = {4096, 4096, 8192, 0, 0, 0, 0};
+  trace.requested = {4000, 4000, 8000, 0, 0, 0, 0};
   trace.samples = 8;
   return trace;
 }
@@ -64,7 +65,16 @@ TEST(CheckpointRoom, CountsTheSavesOfTheRun) {
   EXPECT_EQ(checkpoint_room(trace_with_peak(1), config, 1000).count, 3);
   config.checkpoint.save_steps = 0;
   EXPECT_EQ(checkpoint_room(trace_with_peak(1), config, 1000).count, 1);
-  EXPECT_GE(checkpoint_room(trace_with_peak(1), config, 1000).bytes_each, 12000);
+}
+
+TEST(CheckpointRoom, HoldsWeightsAndOptimizerWithoutRounding) {
+  constexpr int64_t kMost = 100'000;  // headers, manifest and states
+  const int64_t bytes = checkpoint_room(trace_with_peak(1), {}, 1000).bytes_each;
+  EXPECT_GE(bytes, 12000);
+  EXPECT_LT(bytes, 12000 + kMost);
+  StepTrace larger = trace_with_peak(1);
+  larger.requested[0] += kGb;  // of weights
+  EXPECT_EQ(checkpoint_room(larger, {}, 1000).bytes_each, bytes + kGb);
 }
 
 TEST(KvCache, GrowsWithContextAndRequests) {

@@ -19,12 +19,11 @@ using testing::HasSubstr;
 // first steps are slow.
 class MeasuredRunFolder : public testing::Test {
  protected:
-  void write(int64_t steps, const std::string& environment = "{\"world_size\":2}") const {
+  void write(int64_t steps) const {
     config::RunConfig config;
     config.gradient_accumulation_steps = 2;
     write_file_durably(join_path(path(), "config.json"), config::config_file_text(config),
                        "config");
-    write_file_durably(join_path(path(), "environment.json"), environment, "environment");
     metrics::MetricsWriter writer(path(), {.has_tensorboard = false});
     for (int64_t step = 1; step <= steps; ++step) {
       metrics::StepRecord record;
@@ -55,19 +54,8 @@ TEST_F(MeasuredRunFolder, GivesMediansOfOneRanksMicroSteps) {
   EXPECT_EQ(run.step.forward_ms, 5);
   EXPECT_NEAR(run.step.backward_ms, 10, 0.5);  // the median is one of 19 and 21, halved
   EXPECT_EQ(run.step.update_ms, 5);
-  EXPECT_EQ(run.step.world_size, 2);
   EXPECT_EQ(run.step.peak_allocated_bytes, 1022);
   EXPECT_EQ(run.config.gradient_accumulation_steps, 2);
-}
-
-TEST_F(MeasuredRunFolder, GivesTimesOfAllReducesWhereTheRunHasThem) {
-  write(12, "{\"world_size\":4,\"all_reduce\":[{\"bytes\":100,\"ms\":2.5}]}");
-  const MeasuredRun run = read_measured_run(path());
-  ASSERT_EQ(run.all_reduce_times.size(), 1u);
-  EXPECT_EQ(run.all_reduce_times[0].ranks, 4);
-  EXPECT_EQ(run.all_reduce_times[0].ms, 2.5);
-  write_file_durably(join_path(path(), "environment.json"), "{\"world_size\":1}", "environment");
-  EXPECT_TRUE(read_measured_run(path()).all_reduce_times.empty());
 }
 
 TEST_F(MeasuredRunFolder, MustHaveEnoughSteps) {
@@ -87,11 +75,6 @@ TEST_F(MeasuredRunFolder, MustBeARunFolder) {
   } catch (const CheckpointError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("--from-run"), HasSubstr("config.json")));
   }
-}
-
-TEST_F(MeasuredRunFolder, NamesABrokenEnvironment) {
-  write(12, "[]");
-  EXPECT_THROW(read_measured_run(path()), ConfigError);
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ StepTrace two_gradients() {
   return trace;
 }
 
+double even_share(int64_t ranks) { return 1.0 / static_cast<double>(ranks); }
+
+Scaling plan(const StepTrace& trace, const config::RunConfig& config,
+             const EstimateOptions& options, const MeasuredRun* measured = nullptr) {
+  return plan_scaling(trace, config, options, kSimple, measured, even_share);
+}
+
 EstimateOptions options_with(std::vector<int64_t> worlds) {
   EstimateOptions options;
   options.worlds = std::move(worlds);
@@ -38,8 +45,7 @@ TEST(ScalingPlan, TakesTheStepFromTheCardAndTheBucketsFromTheTrace) {
   config::RunConfig config;
   config.ddp.first_bucket_mb = 1;
   config.ddp.bucket_mb = 1;
-  const Scaling scaling =
-      plan_scaling(two_gradients(), config, options_with({1, 2}), kSimple, nullptr);
+  const Scaling scaling = plan(two_gradients(), config, options_with({1, 2}));
   EXPECT_DOUBLE_EQ(scaling.step.backward_ms, 2);
   ASSERT_EQ(scaling.step.buckets.size(), 2u);
   EXPECT_DOUBLE_EQ(scaling.step.buckets[0].ready_ms, 1);
@@ -53,7 +59,7 @@ TEST(ScalingPlan, TakesTheStepFromTheCardAndTheBucketsFromTheTrace) {
 TEST(ScalingPlan, ScalesTheStepToAMeasuredTime) {
   EstimateOptions options = options_with({1});
   options.step_ms = 40;
-  const Scaling scaling = plan_scaling(two_gradients(), {}, options, kSimple, nullptr);
+  const Scaling scaling = plan(two_gradients(), {}, options);
   EXPECT_DOUBLE_EQ(scaling.rows[0].prediction.step_ms, 40);
   EXPECT_DOUBLE_EQ(scaling.step.backward_ms, 20);
 }
@@ -61,8 +67,7 @@ TEST(ScalingPlan, ScalesTheStepToAMeasuredTime) {
 TEST(ScalingPlan, HalvesTheBytesThatTravelInBfloat) {
   config::RunConfig config;
   config.ddp.reduce_dtype = "bf16";
-  const Scaling scaling =
-      plan_scaling(two_gradients(), config, options_with({2}), kSimple, nullptr);
+  const Scaling scaling = plan(two_gradients(), config, options_with({2}));
   EXPECT_DOUBLE_EQ(scaling.step.buckets.front().bytes, 2e6);
   EXPECT_EQ(scaling.rows[0].peak_bytes, 10000 + 400);
 }
@@ -70,17 +75,31 @@ TEST(ScalingPlan, HalvesTheBytesThatTravelInBfloat) {
 TEST(ScalingPlan, SharesAShardedOptimizerOut) {
   config::RunConfig config;
   config.ddp.shard_optimizer = true;
-  const Scaling scaling =
-      plan_scaling(two_gradients(), config, options_with({1, 4}), kSimple, nullptr);
+  const Scaling scaling = plan(two_gradients(), config, options_with({1, 4}));
   EXPECT_EQ(scaling.rows[0].peak_bytes, 10000);
   EXPECT_EQ(scaling.rows[1].peak_bytes, 10000 - 1200);
+}
+
+TEST(ScalingPlan, CountsTheLargestPartOfAShardedOptimizer) {
+  config::RunConfig config;
+  config.ddp.shard_optimizer = true;
+  const Scaling scaling = plan_scaling(two_gradients(), config, options_with({4}), kSimple, nullptr,
+                                       [](int64_t) { return 0.75; });
+  EXPECT_EQ(scaling.rows[0].peak_bytes, 10000 - 400);
+}
+
+TEST(ScalingPlan, CountsTheBucketsTwiceBeforeTheFirstStep) {
+  StepTrace trace = two_gradients();
+  trace.load_bytes = 9900;
+  const Scaling scaling = plan(trace, {}, options_with({1, 2}));
+  EXPECT_EQ(scaling.rows[0].peak_bytes, 10000);
+  EXPECT_EQ(scaling.rows[1].peak_bytes, 9900 + 800);
 }
 
 TEST(ScalingPlan, UsesAMeasuredRunsPhasesAndDeviation) {
   MeasuredRun measured;
   measured.step = {.forward_ms = 3, .backward_ms = 6, .update_ms = 1, .deviation_ms = 2};
-  const Scaling scaling =
-      plan_scaling(two_gradients(), {}, options_with({1, 2}), kSimple, &measured);
+  const Scaling scaling = plan(two_gradients(), {}, options_with({1, 2}), &measured);
   EXPECT_DOUBLE_EQ(scaling.rows[0].prediction.step_ms, 10);
   EXPECT_GT(scaling.rows[1].prediction.straggler_ms, 1);
 }
@@ -95,30 +114,34 @@ TEST(ScalingPlan, FitsTheLinkToAFile) {
   EstimateOptions options;
   options.worlds = {2};
   options.all_reduce_file = file;
-  const Scaling scaling = plan_scaling(two_gradients(), {}, options, kSimple, nullptr);
+  const Scaling scaling = plan(two_gradients(), {}, options);
   EXPECT_NEAR(scaling.cluster.intra.gb_per_s, 0.5, 1e-9);
   EXPECT_THAT(scaling.link_source, HasSubstr("2 times"));
   options.link_gb_per_s = 3;
-  EXPECT_THROW(plan_scaling(two_gradients(), {}, options, kSimple, nullptr), ConfigError);
+  EXPECT_THROW(plan(two_gradients(), {}, options), ConfigError);
 }
 
 TEST(ScalingPlan, TakesTimesOverSeveralHostsForTheNetwork) {
-  MeasuredRun measured;
-  measured.step = {.forward_ms = 3, .backward_ms = 6, .update_ms = 1};
-  measured.all_reduce_times = {{4, 1e6, 3}, {4, 4e6, 12}};
+  const TemporaryFolder folder;
+  const std::string file = join_path(folder.path(), "times.jsonl");
+  write_file_durably(file,
+                     "{\"ranks\":4,\"bytes\":1000000,\"ms\":3}\n"
+                     "{\"ranks\":4,\"bytes\":4000000,\"ms\":12}\n",
+                     "config");
   EstimateOptions options = options_with({4});
+  options.all_reduce_file = file;
   options.ranks_per_node = 2;
-  const Scaling scaling = plan_scaling(two_gradients(), {}, options, kSimple, &measured);
+  const Scaling scaling = plan(two_gradients(), {}, options);
   EXPECT_NEAR(scaling.cluster.inter.gb_per_s, 0.5, 1e-9);
   EXPECT_EQ(scaling.cluster.intra.gb_per_s, kSimple.link_gb_per_s);
   options.inter_latency_us = 3;
-  EXPECT_THROW(plan_scaling(two_gradients(), {}, options, kSimple, &measured), ConfigError);
+  EXPECT_THROW(plan(two_gradients(), {}, options), ConfigError);
 }
 
 TEST(ScalingPlan, NamesAFileThatCannotBeUsed) {
   EstimateOptions options;
   options.all_reduce_file = "/absent/times.jsonl";
-  EXPECT_THROW(plan_scaling(two_gradients(), {}, options, kSimple, nullptr), ConfigError);
+  EXPECT_THROW(plan(two_gradients(), {}, options), ConfigError);
 }
 
 }  // namespace

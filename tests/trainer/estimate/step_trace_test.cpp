@@ -80,6 +80,9 @@ TEST(StepTrace, CountsStateByKind) {
   EXPECT_GE(of_kind(traced.state, MemoryKind::kGradients), weights);
   EXPECT_GE(of_kind(traced.state, MemoryKind::kOptimizer), 2 * weights);
   EXPECT_LE(of_kind(traced.state, MemoryKind::kOptimizer), 2 * (weights + slack) + 512);
+  EXPECT_EQ(of_kind(traced.requested, MemoryKind::kWeights), weights);
+  constexpr int64_t kStepCounter = kFloat;  // one, on the device
+  EXPECT_EQ(of_kind(traced.requested, MemoryKind::kOptimizer), 2 * weights + kStepCounter);
   config::RunConfig sgd = config_of("mnist_cnn");
   sgd.optimizer.name = "sgd";
   sgd.optimizer.momentum = 0;
@@ -129,6 +132,20 @@ TEST(StepTrace, KeepsHalfPrecisionUnderAutocast) {
   // The cache of casts is emptied when the forward pass ends, so that biases may or may not stay.
   EXPECT_GE(kept, expected);
   EXPECT_LE(kept, expected + biases);
+}
+
+// The peak of VGG-16 in float32 lies where the second convolution's weights get their gradient, in
+// transformed space: 56 x 56 tiles of 36 numbers for 64 + 64 channels, and 36 for each weight.
+TEST(StepTrace, CountsTheWorkspaceOfLargeConvolutions) {
+  config::RunConfig config = config_of("vgg16");
+  config.batch_size = 32;
+  const StepTrace traced = trace(config);
+  const int64_t transformed = 4 * 36 * (56 * 56 * config.batch_size * (64 + 64) + 64 * 64);
+  const int64_t matrices = 1 << 20;  // the workspaces of the matrix library, two threads' each
+  const int64_t at_peak = of_kind(traced.steady_peak.by_kind, MemoryKind::kWorkspace);
+  EXPECT_GE(at_peak, transformed);
+  EXPECT_LE(at_peak, transformed + 2 * matrices + (1 << 20));
+  EXPECT_LT(of_kind(trace(config, false).steady_peak.by_kind, MemoryKind::kWorkspace), transformed);
 }
 
 TEST(StepTrace, CountsMultiplications) {
