@@ -1,6 +1,6 @@
 #!/bin/bash
 # Two hosts with two ranks each, as network namespaces joined by a veth pair: plain, with a thin
-# line, with loss, IPv6 only, with a host name that resolves to 127.0.1.1, with an interface that
+# line, with loss, with a delay, IPv6 only, with a host name that resolves to 127.0.1.1, with an interface that
 # leads nowhere, and with a master that is not there.
 . "$(dirname "$0")/common.sh"
 need ip
@@ -47,6 +47,19 @@ if command -v nft >/dev/null && in_b nft add table inet "$TAG" 2>/dev/null; then
   in_b nft add rule inet "$TAG" in iifname "${TAG}2" numgen random mod 100 \< 2 drop
   expect_run lossy 10.77.0.1:29414
   in_b nft delete table inet "$TAG"
+fi
+
+# A line of 20 ms each way. The kernel's own emulator is often missing, so a relay carries the frames.
+if [ -c /dev/net/tun ] && command -v python3 >/dev/null; then
+  python3 "$HERE/delay_relay.py" "$A" "$B" "${TAG}t" 20 >relay.log 2>&1 &
+  RELAY=$!
+  CLEANUPS+=("kill $RELAY")
+  wait_for 10 grep -q ready relay.log || fail "the relay did not start"
+  in_a ip addr add 10.79.0.1/24 dev "${TAG}t"; in_b ip addr add 10.79.0.2/24 dev "${TAG}t"
+  in_a ip link set "${TAG}t" up; in_b ip link set "${TAG}t" up
+  in_b ping -c 1 -W 5 10.79.0.1 >ping.log 2>&1
+  expect_run delayed 10.79.0.1:29419
+  kill $RELAY
 fi
 
 # The master's own name resolves to 127.0.1.1 there, as Debian has it, and rightly elsewhere.
