@@ -5,7 +5,10 @@ need mpirun
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpirun --version 2>/dev/null | grep -q "Open MPI" || skip "mpirun is not Open MPI's"
 control 2
-mpi() { mpirun --oversubscribe -np 2 "$BUILD_BIN/assay-train" "${TRAIN[@]}" "$@"; }
+# A folder of its own for each job: two mpirun that start together trip over Open MPI's common one.
+mpi() {
+  TMPDIR=$(mktemp -d -p "$WORK") mpirun --oversubscribe -np 2 "$BUILD_BIN/assay-train" "${TRAIN[@]}" "$@"
+}
 mpi --output_dir first >first.log 2>&1 &
 FIRST=$!
 mpi --output_dir second >second.log 2>&1
