@@ -79,8 +79,9 @@ TEST_F(TrialOfShell, KillsAfterAMoment) {
 }
 
 TEST_F(TrialOfShell, KillsOnceAStepIsFinished) {
+  // Lines that are there when the trial begins to look count as an earlier run's.
   TrialRequest made = request(
-      "i=0; while :; do i=$((i+1)); echo \"{\\\"step\\\":$i}\" >> metrics.jsonl; "
+      "sleep 0.5; i=0; while :; do i=$((i+1)); echo \"{\\\"step\\\":$i}\" >> metrics.jsonl; "
       "[ $i -gt 3 ] && exec sleep 30; done");
   made.run_dir = made.folder;
   made.kill_at_step = 3;
